@@ -5,6 +5,7 @@ used.
 from aioflow.authoring.operator import registry
 
 FAMILIES = {
+    "crawling": ("allowed", "near_duplicates", "normalize_url", "seed", "seen"),
     "databases": ("dbappend", "dbexport", "dbimport", "dbquery", "dbupdate"),
     "differences": ("diff",),
     "email": ("email",),

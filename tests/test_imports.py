@@ -51,6 +51,7 @@ ENGINE_ORDER = (
     "authoring.services",
     "authoring.setting",
     "authoring.operator",
+    "authoring.descriptor",
     "files",
     "values.cells",
     "processes.pool",
@@ -92,6 +93,7 @@ DOORS = ("__init__", "__main__")
 # modules that are written for operators' authors.
 OPERATORS_MAY_IMPORT = (
     "aioflow",
+    "aioflow.crawl",
     "aioflow.expressions",
     "aioflow.grammars",
     "aioflow.hidden",

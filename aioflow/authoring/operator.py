@@ -93,8 +93,8 @@ SchemaRule: TypeAlias = Callable[[Sequence[Schema | None], Settings], Schema | S
 # reader), bound settings -> warnings.
 Lint: TypeAlias = Callable[[Sequence[str], Sequence[str | None], Settings], Iterable[str]]
 BatchFunction: TypeAlias = Callable[[Sequence[Row]], Batch]
-# Bound settings -> the statement's use of a store.
-StoreRule: TypeAlias = Callable[[Settings], "StoreUse"]
+# Bound settings -> the statement's use of a store; None if it uses none with these settings.
+StoreRule: TypeAlias = Callable[[Settings], "StoreUse | None"]
 # Bound settings and the run's services -> problems that keep the statement from running.
 Requirement: TypeAlias = Callable[[Settings, Any], Iterable[str]]
 Trait: TypeAlias = Literal["effects", "depends_on_arrival", "endless", "ends_early", "outside"]
@@ -185,7 +185,7 @@ class Operator:
             if port.name in values:
                 bound[port.name] = port.bind(values[port.name], inputs, self.program)
             else:
-                bound[port.name] = port.default
+                bound[port.name] = port.default_for(inputs)
         return bound
 
     def is_batchwise(self, inputs: int) -> bool:

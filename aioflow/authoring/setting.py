@@ -18,7 +18,8 @@ class SettingKind(Protocol):
     """A class for annotations of settings: makes the value from the constant in the plan.
 
     `bind` is called when the plan is checked, with the schemas that are known then, and again for each schema
-    that the inputs have in the run. It raises a SettingError for a mistake.
+    that the inputs have in the run. It raises a SettingError for a mistake. A kind can also say
+    `binds_default = True`, or `takes_all_constants = True` for a list of constants: see SettingPort.
     """
 
     kind_name: ClassVar[str]
@@ -62,6 +63,20 @@ class SettingPort(msgspec.Struct, frozen=True):
             if error.setting is None:
                 error.setting = self.name
             raise
+
+    @property
+    def takes_all_constants(self) -> bool:
+        """True if all constants without a name that a statement has belong to this setting, as a list."""
+        return any(getattr(member, "takes_all_constants", False) for member in _members(self.annotation))
+
+    def default_for(self, inputs: Sequence[Schema | None]) -> Any:
+        """Return the value of a setting that a statement leaves out; raise a SettingError if it does not fit.
+
+        A kind that `binds_default` looks at the inputs for its default too.
+        """
+        if not any(getattr(member, "binds_default", False) for member in _members(self.annotation)):
+            return self.default
+        return self.bind(self.default, inputs)
 
     @property
     def type_name(self) -> str:

@@ -148,7 +148,9 @@ class _Fitting:
             if port.name in self.resolved.unknown:
                 continue
             if port.name not in given:
-                bound[port.name] = port.default
+                left_out = self._attempt(lambda port=port: (port.default_for(self.inputs),))  # type: ignore[misc]
+                if left_out is not None:
+                    bound[port.name] = left_out[0]
                 continue
             value = value_or_unknown(given[port.name], self.parameters)
             if value is UNKNOWN:

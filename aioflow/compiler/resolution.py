@@ -237,15 +237,26 @@ class _Binding(msgspec.Struct, dict=True):
 
     def _constants(self) -> None:
         unnamed = 0
+        ports = self.target.settings if isinstance(self.target, Operator) else ()
+        takes_all = bool(ports) and ports[0].takes_all_constants
         for constant in self.constants:
             if constant.name is not None:
                 self._named_constant(constant, constant.name.lower())
+                continue
+            if takes_all:
+                self._add_to_list(self.known_settings[0], constant)
                 continue
             if unnamed < len(self.known_settings):
                 self._set(self.known_settings[unnamed], constant.value, constant.span)
             else:
                 self._excess_constant(constant)
             unnamed += 1
+
+    def _add_to_list(self, name: str, constant: Setting) -> None:
+        earlier = self.settings.get(name, ())
+        assert isinstance(earlier, tuple)
+        self.settings[name] = (*earlier, constant.value)  # type: ignore[arg-type]  # lists do not nest
+        self.spans.setdefault(name, constant.span)
 
     def _named_constant(self, constant: Setting, name: str) -> None:
         if name in self.known_settings:

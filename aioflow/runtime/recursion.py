@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from aioflow.compiler.declarations import Keys
 from aioflow.compiler.step import Step
@@ -24,6 +25,8 @@ from aioflow.runtime.session import Session, Tasks
 from aioflow.runtime.spill import KeySet, RowQueue, off_loop
 from aioflow.runtime.stream import Stream
 from aioflow.wholeness import Marks
+
+T = TypeVar("T")
 
 
 class Levels:
@@ -112,7 +115,7 @@ class SeenValues:
         self._look_ups = 0
         self._is_over = False
 
-    async def look_up(self, function: Callable[[], list[Sequence[Row]]]) -> list[Sequence[Row]]:
+    async def look_up(self, function: Callable[[], list[T]]) -> list[T]:
         """Return what a function finds, in the disk thread; nothing if the recursion has ended."""
         if self._is_over:
             return []

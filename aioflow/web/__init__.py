@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from aioflow.web.settings import HostSettings, HttpSettings, WebSettings, web_settings
     from aioflow.web.statistics import SourceStatistics
     from aioflow.web.traffic import HttpAttempt, RequestEnded, Traffic
-    from aioflow.web.urls import Base, resolve
+    from aioflow.web.urls import Base, has_host, resolve
 
 __all__ = [
     "AddressRefusedError",
@@ -61,6 +61,7 @@ __all__ = [
     "Traffic",
     "WebError",
     "WebSettings",
+    "has_host",
     "resolve",
     "web_settings",
 ]
@@ -91,6 +92,6 @@ __getattr__, __dir__ = lazy_exports(
         "settings": ("HostSettings", "HttpSettings", "WebSettings", "web_settings"),
         "statistics": ("SourceStatistics",),
         "traffic": ("HttpAttempt", "RequestEnded", "Traffic"),
-        "urls": ("Base", "resolve"),
+        "urls": ("Base", "has_host", "resolve"),
     },
 )

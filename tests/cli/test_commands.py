@@ -6,10 +6,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import aioflow as package
+from aioflow.authoring import descriptor
 from aioflow.cli.app import COMMANDS
 from aioflow.cli.commands.explain import _COLUMNS
 from tests.cli.conftest import PLANS, Ended
@@ -251,6 +253,52 @@ def test_ops_shows_defaults_as_a_plan_would_write_them(command: Command) -> None
     assert "(a time span such as 90s, 5m or 1h30m, default 24h)" in command("ops", "diff").output
     assert "ATTACH: …" in (mail := command("ops", "email").output)
     assert "default ()" not in mail
+
+
+def test_ops_gives_descriptors_as_json(command: Command) -> None:
+    every = json.loads(command("ops", "--json").output)
+    described = {each["name"]: each for each in every}
+    assert list(described) == sorted(described)
+    join = described["join"]
+    assert json.loads(command("ops", "JOIN", "--json").output) == join
+    assert (join["package"], join["version"], join["author"]) == (
+        "aioflow",
+        package.__version__,
+        "The aioflow authors",
+    )
+    assert join["entry_point"] == "aioflow.operators.relational:join"
+    assert join["description"].startswith("Join the tuples of two inputs that match.")
+    assert [each["name"] for each in join["inputs"]] == ["left", "right"]
+    assert [each["name"] for each in join["settings"]] == ["on", "TYPE"]
+    assert (join["outputs"], described["diff"]["outputs"]) == (["out"], ["added", "changed", "removed"])
+    assert all(each["summary"] and each["outputs"] and each["entry_point"] for each in every)
+
+
+def test_ops_gives_the_package_of_a_plug_in(command: Command, folder: Path, monkeypatch: Any) -> None:
+    code = "from aioflow import Stream, operator\n\n@operator\nasync def plug{n}(rel: Stream):\n"
+    code += '    """Pass everything."""\n    async for row in rel:\n        yield row\n'
+    (folder / "plug_in_one").mkdir()
+    (folder / "plug_in_one" / "__init__.py").write_text(code.format(n="_one"))
+    metadata = folder / "plug_in_one-2.5.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: plug-in-one\nVersion: 2.5\nAuthor-email: Ada <ada@example.org>\n"
+    )
+    (metadata / "top_level.txt").write_text("plug_in_one\n")
+    (folder / "plug_in_two.py").write_text(f'__version__ = "7"\n{code.format(n="_two")}')
+    monkeypatch.syspath_prepend(str(folder))
+    descriptor._listed.cache_clear()
+    one = json.loads(command("ops", "plug_one", "--ops", "plug_in_one", "--json").output)
+    two = json.loads(command("ops", "plug_two", "--ops", "plug_in_two", "--json").output)
+    keys = ("entry_point", "package", "version", "author")
+    assert [one[key] for key in keys] == ["plug_in_one:plug_one", "plug-in-one", "2.5", "Ada"]
+    assert [two[key] for key in keys] == ["plug_in_two:plug_two", None, "7", None]
+
+
+def test_ops_has_one_form_at_a_time(command: Command) -> None:
+    done = command("ops", "--json", "--markdown")
+    assert (done.code, done.output) == (2, "")
+    assert "choose one" in done.messages
 
 
 def test_ops_writes_the_page_of_the_documentation(command: Command) -> None:

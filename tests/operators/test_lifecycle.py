@@ -38,6 +38,7 @@ CASES = (
     Case('join (rel, rel, "left.n + 1 = right.n" : out) {TYPE: anti}', waits=True),
     Case('join (rel, rel, "left.n < right.n" : out) {TYPE: full}'),
     Case("distinct (rel : out)"),
+    Case('seen (rel : out) {KEY: "n"}'),
     Case("union (rel, rel : out)"),
     Case("union (rel, rel : out) {ALL}"),
     Case("intersect (rel, rel : out)"),
@@ -164,6 +165,7 @@ def test_every_operator_is_run_by_these_tests() -> None:
         *("dbimport", "read", "unpack"),  # they have no input, or need a packed one
         *("diff", "email", "notify", "phone"),  # they remember, or need accounts: tests of their own
         *("xml2rel", "xquery", "xslt"),  # they need documents: test_xml.py, test_xquery.py
+        *("allowed", "near_duplicates", "normalize_url", "seed"),  # they need URLs: test_crawling.py
         "crawl_hidden",  # it needs a form: tests/operators/test_hidden.py
         "parse",  # it needs a grammar: tests/operators/test_grammars.py
         *("schedule", "unschedule"),  # they need plans and a service: tests/service/test_plans_of_tasks.py

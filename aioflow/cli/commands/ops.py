@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
+from aioflow.authoring.descriptor import form, operator_reference, summary
 from aioflow.authoring.operator import InputPort, Operator, registry
 from aioflow.authoring.setting import SettingPort
 from aioflow.cli.config import effective_settings
@@ -41,20 +43,31 @@ def ops(
         str | None, typer.Argument(metavar="NAME", help="An operator, for its reference.")
     ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="All references as a Markdown page.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Descriptors as JSON: of all operators, or of one.")
+    ] = False,
     modules: Modules = None,
 ) -> None:
     """List the operators, or show the reference of one."""
-    show_operators(name, markdown=markdown, modules=effective_settings({"ops": modules}).ops)
+    if markdown and as_json:
+        raise InputError("--markdown and --json are two forms; choose one")
+    settings = effective_settings({"ops": modules})
+    show_operators(name, markdown=markdown, as_json=as_json, modules=settings.ops)
 
 
-def show_operators(name: str | None, *, markdown: bool, modules: Sequence[str]) -> None:
-    """List all operators, or print the reference of one, or all references as Markdown."""
+def show_operators(name: str | None, *, markdown: bool, as_json: bool, modules: Sequence[str]) -> None:
+    """List all operators, or print the reference of one, or all references as Markdown or JSON."""
     load_modules(modules)
     if name is not None:
         found = registry.get(name)
         if found is None:
             raise InputError(f"no operator {name!r}{suggestion(name, registry.names())}")
-        print("\n".join(_markdown(found, "##") if markdown else _reference(found)))
+        if as_json:
+            print(_json(operator_reference(found)))
+        else:
+            print("\n".join(_markdown(found, "##") if markdown else _reference(found)))
+    elif as_json:
+        print(_json([operator_reference(each) for each in registry]))
     elif markdown:
         print("\n".join(_page()))
     else:
@@ -69,20 +82,8 @@ def by_family() -> dict[str, list[Operator]]:
     return dict(sorted(families.items()))
 
 
-def form(described: Operator) -> str:
-    """Return the form of a statement with the operator: `join (left, right, where : out)`."""
-    inputs = [port.name + (", …" if port.variadic else "") for port in described.inputs if not port.optional]
-    inputs += [
-        f"{port.name}, …" if port.variadic else f"[{port.name}]" for port in described.inputs if port.optional
-    ]
-    settings = [port.name for port in described.settings if port.required]
-    outputs = ", ".join(described.outputs)
-    return f"{described.name} ({', '.join(inputs + settings)} : {outputs})"
-
-
-def summary(described: Operator) -> str:
-    """Return the first paragraph of the documentation, on one line."""
-    return " ".join(described.doc.split("\n\n")[0].split())
+def _json(content: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(content), indent=2).decode()
 
 
 # --- plain text ---------------------------------------------------------------------------------

@@ -3,55 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
 
 import msgspec
 
+from aioflow.authoring.descriptor import OperatorReference, operator_reference
 from aioflow.authoring.function import AggregateFunction, Function, aggregate_functions, functions
-from aioflow.authoring.operator import Operator
-from aioflow.authoring.setting import SettingPort
-from aioflow.cli.commands.ops import form, summary
 from aioflow.language.loader import LIBRARY, SUFFIX
 from aioflow.service.rest.declarations import RestCall, RouteTable
 
 TABLE = RouteTable("catalogue")
 
 _ITEM = re.compile(r"^[ \t]*(PLAN|WRAPPER)\s+([^\W\d][\w-]*)", re.MULTILINE | re.IGNORECASE)
-
-
-class OperatorInput(msgspec.Struct, frozen=True):
-    """An input; a `variadic` one stands for any number."""
-
-    name: str
-    description: str
-    optional: bool
-    variadic: bool
-
-
-class OperatorSetting(msgspec.Struct, frozen=True):
-    """A setting, or, if it is not `required`, an option with its default."""
-
-    name: str
-    description: str
-    type: str
-    required: bool
-    default: Any = None
-
-
-class OperatorReference(msgspec.Struct, frozen=True):
-    """An operator. `fires` on its rows as a stream, for each tuple, or at the end of its input."""
-
-    name: str
-    family: str
-    form: str
-    summary: str
-    description: str
-    inputs: list[OperatorInput]
-    settings: list[OperatorSetting]
-    outputs: list[str]
-    fires: Literal["stream", "tuple", "end"]
-    effects: Literal["never", "always", "by settings"]
-    examples: list[str]
 
 
 class FunctionReference(msgspec.Struct, frozen=True):
@@ -83,30 +45,10 @@ class PlanCatalogue(msgspec.Struct, frozen=True):
 async def read_catalogue(call: RestCall[None, None]) -> PlanCatalogue:
     """Return the operators and functions with their documentation, and the plan files of the library."""
     registry = call.context.service.engine.registry
-    operators = sorted(map(_operator, registry), key=lambda each: each.name)
+    operators = sorted(map(operator_reference, registry), key=lambda each: each.name)
     known = [*map(_function, functions), *map(_function, aggregate_functions)]
     library = await call.context.in_thread(_library)
     return PlanCatalogue(operators, sorted(known, key=lambda each: each.name), library)
-
-
-def _operator(described: Operator) -> OperatorReference:
-    inputs = [OperatorInput(each.name, each.doc, each.optional, each.variadic) for each in described.inputs]
-    return OperatorReference(
-        *(described.name, described.family, form(described), summary(described), described.doc, inputs),
-        *([_setting(each) for each in described.settings], list(described.outputs), described.fires({})),
-        effects="by settings" if callable(described.effects) else "always" if described.effects else "never",
-        examples=list(described.examples),
-    )
-
-
-def _setting(port: SettingPort) -> OperatorSetting:
-    name = port.name if port.required else port.name.upper()
-    kind = "flag" if port.is_flag else port.type_name
-    return OperatorSetting(name, port.doc, kind, port.required, _default(port.default))
-
-
-def _default(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 def _function(found: Function | AggregateFunction) -> FunctionReference:
