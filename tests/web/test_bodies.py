@@ -15,7 +15,7 @@ from aioflow.web.errors import (
     RequestRefusedError,
     ResponseTooLargeError,
 )
-from aioflow.web.http import Request, Response
+from aioflow.web.http import BodyLimits, Request, Response
 from tests.clocks import let_time_pass
 from tests.web.misbehaving import Line, Names, Server, answer, bounds, opened, sends, sends_and_waits, silent
 
@@ -320,3 +320,66 @@ async def test_a_large_page_is_decoded_without_blocking_the_loop() -> None:
     data = answer(gzip.compress(page, 1), headers=GZIP)
     async with Server(sends(data)) as server, opened(server) as transport, bounds(3 * len(page)):
         assert len(await (await transport.fetch(Request(server.url()))).read()) == len(page)
+
+
+# --- bodies within limits of their request ---------------------------------------------------------
+
+
+def only_html(content_type: str, start: bytes) -> bool:
+    return content_type.startswith("text/html") and not start.startswith(b"%PDF")
+
+
+async def test_a_body_of_a_refused_type_is_not_read() -> None:
+    async def behave(line: Line) -> None:
+        await line.request()
+        await line.send(b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: 1000000\r\n\r\n1234")
+        await line.lost()
+
+    async with Server(behave) as server, opened(server) as transport:
+        response = await transport.fetch(Request(server.url(), limits=BodyLimits(accepts=only_html)))
+        assert (response.status, response.unread, response.body) == (200, True, b"")
+
+
+@pytest.mark.parametrize("size", [2000, 3 * MEBIBYTE])
+async def test_a_body_is_given_up_when_its_first_bytes_are_refused(size: int) -> None:
+    async def behave(line: Line) -> None:
+        await line.request()
+        await line.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % size)
+        await line.send(b"%PDF-1.7" + bytes(1500))
+        await line.lost()
+
+    async with Server(behave) as server, opened(server) as transport:
+        response = await transport.fetch(Request(server.url(), limits=BodyLimits(accepts=only_html)))
+        assert (response.unread, response.body) == (True, b"")
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        answer(TEXT, headers=["Content-Type: text/html"]),
+        answer(gzip.compress(TEXT), headers=["Content-Type: text/html", *GZIP]),
+        answer(b"", headers=["Content-Type: text/html"]),
+    ],
+)
+async def test_an_accepted_body_is_whole_and_its_connection_is_used_again(whole: bytes) -> None:
+    limits = BodyLimits(MEBIBYTE, only_html)
+    async with Server(sends(whole)) as server, opened(server) as transport:
+        for _ in range(2):
+            expected = (await transport.fetch(Request(server.url()))).body
+            response = await transport.fetch(Request(server.url(), limits=limits))
+            assert (response.unread, response.body) == (False, expected)
+        assert server.connections == 1
+
+
+@pytest.mark.parametrize("whole", [answer(TEXT), answer(gzip.compress(TEXT), headers=GZIP)])
+async def test_a_body_over_the_limit_of_its_request_fails(whole: bytes) -> None:
+    async with Server(sends(whole)) as server, opened(server) as transport:
+        with pytest.raises(ResponseTooLargeError, match="1000 bytes"):
+            await transport.fetch(Request(server.url(), limits=BodyLimits(1000)))
+        assert (await transport.fetch(Request(server.url()))).body == TEXT
+
+
+async def test_the_body_of_an_error_is_read_whatever_its_type() -> None:
+    async with Server(sends(answer(b"no", status="404 Not Found"))) as server, opened(server) as transport:
+        response = await transport.fetch(Request(server.url(), limits=BodyLimits(accepts=only_html)))
+        assert (response.status, response.unread, response.body) == (404, False, b"no")
