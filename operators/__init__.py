@@ -9,6 +9,7 @@ FAMILIES = {
     "databases": ("dbappend", "dbexport", "dbimport", "dbquery", "dbupdate"),
     "differences": ("diff",),
     "email": ("email",),
+    "fetching": ("content_filter", "download", "extract_links", "extract_text", "store"),
     "files": ("read", "write"),
     "functions": ("aggregate", "apply"),
     "grammars": ("parse",),

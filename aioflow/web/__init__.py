@@ -63,8 +63,8 @@ __all__ = [
     "Traffic",
     "WebError",
     "WebSettings",
-    "has_host",
     "canonical",
+    "has_host",
     "resolve",
     "web_settings",
 ]
