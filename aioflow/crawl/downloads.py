@@ -132,7 +132,7 @@ class Downloads:
     def _note_end(self, quota: PageQuota) -> None:
         self._context.count("urls beyond MAX_PAGES")
         if quota.tell():
-            self._context.note(f"{self._context.where}: stopped at MAX_PAGES: {quota.pages:,}")
+            self._context.note(f"stopped at MAX_PAGES: {quota.pages:,}")
 
     def _missing(self, response: Response) -> Batch:
         """A page that is known not to exist lacks no rows."""
