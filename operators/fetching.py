@@ -77,11 +77,10 @@ class ByteSize(int):
 
 
 def _needs(schema: Schema | None, *names: str) -> None:
-    """Raise a SettingError if a relation certainly lacks an attribute that an operator works on."""
-    for name in names:
-        if schema is not None and not schema.open and name not in schema:
-            has = ", ".join(schema.names) or "none"
-            raise SettingError(f"the tuples have no attribute {name!r} (they have: {has})")
+    """Ask a relation for the attributes that an operator works on; a SettingError if it lacks one."""
+    if schema is not None:
+        for name in names:
+            schema.position(name)
 
 
 def _place(schema: Schema, name: str) -> int | None:
@@ -130,7 +129,7 @@ async def download(
 
     Examples:
         download (links : pages)
-        download (links : pages) {TYPES: "text/html"; MAX_BYTES: 2MB; SECONDS: 30; ERRORS: failed}
+        download (links : pages) {TYPES: "text/html"; MAX_BYTES: "2MB"; SECONDS: 30; ERRORS: failed}
     """
     assert rel.schema is not None
     pages = None if max_pages is None else int(max_pages)
@@ -194,13 +193,13 @@ async def content_filter(
     Arguments:
         rel: pages, as `download` gives them.
         types: media types; by default HTML, XHTML and XML.
-        min_size: the least size, such as 1kB.
+        min_size: the least size, such as "1kB".
         max_size: the greatest size.
         languages: languages such as `en, de`; `en` includes en-GB.
 
     Examples:
         content_filter (pages : kept, refused)
-        content_filter (pages : kept) {TYPES: "text/html"; LANGUAGES: "en, de"; MAX_SIZE: 2MB}
+        content_filter (pages : kept) {TYPES: "text/html"; LANGUAGES: "en, de"; MAX_SIZE: "2MB"}
     """
     assert rel.schema is not None
     refusal = _refusals(rel.schema, types, min_size, max_size, languages)
@@ -499,11 +498,11 @@ STORED = Schema(
 
 
 def _store_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema:
-    _needs(inputs[0], "url", "body")
     if (settings["table"] is None) == (settings["folder"] is None):
         raise SettingError("pages go to a table, or to a FOLDER", setting="table")
     if settings["folder"] is not None and settings["db"] is not None:
         raise SettingError("a FOLDER has no database", setting="db")
+    _needs(inputs[0], "url", "body")
     return STORED
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING, Any
+from threading import local
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -38,7 +39,8 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _HTML_LANGUAGE = re.compile(
     r"""<html\b[^<>]*?\s(?:xml:)?lang\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE
 )
-_XML_LANGUAGE = re.compile(r"""<[A-Za-z_][^<>]*?\sxml:lang\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_FIRST_TAG = re.compile(r"<[A-Za-z_][^<>]*")
+_XML_LANGUAGE = re.compile(r"""\sxml:lang\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _NAME_OF_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
 _UTF8_MARK = b"\xef\xbb\xbf"
 
@@ -112,15 +114,30 @@ def is_heavy(document: Value) -> bool:
     return (size > 3 * _MANY_TAGS and tags_about(markup) > _MANY_TAGS) or has_long_tag(markup)
 
 
+class _Latest(local):
+    """The tree that a thread made last.
+
+    If it were let go of before the next one is there, the memory for every single page would be given back to
+    the system and asked for again, which takes as long as parsing.
+    """
+
+    tree: LexborHTMLParser | None = None
+
+
+_latest = _Latest()
+
+
 def parse_html(markup: bytes) -> tuple[LexborHTMLParser, bool]:
     """Return the tree of a page, and whether elements were left out of one that nests too deeply."""
     from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
     flat = flattened(markup)
     try:
-        return LexborHTMLParser(markup if flat is None else flat), flat is not None
+        tree = LexborHTMLParser(markup if flat is None else flat)
     except SelectolaxError as error:  # all pages are HTML to Lexbor: it fails only for want of memory
         raise MemoryError from error
+    _latest.tree = tree if len(markup) < HEAVY_BYTES else None
+    return tree, flat is not None
 
 
 def utf8(text: str) -> bytes:
@@ -136,6 +153,9 @@ def page_title(document: Value) -> str | None:
         return None
     if document.kind == "xml":
         return _xml_title(document.text)
+    plain = _PLAIN_TITLE.match(document.text)
+    if plain is not None:
+        return collapsed(plain[1])
     beginning = document.text[:_SEARCHED_CHARACTERS]
     end = beginning.find("</title")
     if end < 0:
@@ -148,6 +168,14 @@ def page_title(document: Value) -> str | None:
         if found is not None:
             return found
     return None
+
+
+# The beginning of most pages: nothing in it could hide a title. The rest is parsed.
+_PLAIN_TITLE = re.compile(
+    r"\s*+(?:<!doctype[^<>]*+>\s*+)?(?:<html(?:\s[^<>]*+)?+>\s*+)?<head(?:\s[^<>]*+)?+>\s*+"
+    r"(?:<(?:meta|link|base)\s[^<>]*+>\s*+){0,50}+<title>([^<&]*+)</title>",
+    re.IGNORECASE,
+)
 
 
 def _title_in(markup: bytes) -> str | None:
@@ -203,14 +231,25 @@ def page_language(document: Value, said: str | None) -> str | None:
 
     Languages are not guessed: the libraries that could are large models, or are no longer kept.
     """
-    found: Any = None
+    text = None
     if isinstance(document, Document) and document.kind != "json":
-        beginning = document.text[:_LANGUAGE_CHARACTERS]
-        if "<!--" in beginning:
-            beginning = _COMMENT.sub("", beginning)
-        pattern = _HTML_LANGUAGE if document.kind == "html" else _XML_LANGUAGE
-        found = pattern.search(beginning) if "lang" in beginning or "LANG" in beginning else None
-    text = next(filter(None, found.groups()), "") if found else said or ""
+        text = _root_language(document)
+    if text is None:
+        text = said or ""
+        if "," in text:  # a header may list the languages of several audiences
+            return None
     name = _NAME_OF_LANGUAGE.match(text.strip())
-    # A header may list the languages of several audiences: it tells no language then.
-    return None if name is None or (not found and "," in text) else name[0].replace("_", "-")
+    return None if name is None else name[0].replace("_", "-")
+
+
+def _root_language(document: Document) -> str | None:
+    beginning = document.text[:_LANGUAGE_CHARACTERS]
+    if "<!--" in beginning:
+        beginning = _COMMENT.sub("", beginning)
+    if document.kind == "xml":
+        tag = _FIRST_TAG.search(beginning)
+        found = None if tag is None else _XML_LANGUAGE.search(tag[0])
+    else:
+        place = beginning.find("<html")
+        found = _HTML_LANGUAGE.match(beginning, place) if place >= 0 else _HTML_LANGUAGE.search(beginning)
+    return None if found is None else found[1] or found[2] or found[found.lastindex or 0]
