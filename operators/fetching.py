@@ -1,22 +1,19 @@
-"""Blocks of crawlers between the network and the frontier: download, content_filter, extract_links,
-extract_text and store.
+"""Blocks of crawlers between the frontier and the store: download, content_filter, extract_links and
+extract_text.
 
-Each works alone; `plans/crawl.plan` composes them. The frontier, which decides what is fetched, is the family
-`crawling`.
+Each works alone; `plans/crawl.plan` composes them. The family `storing` has the last block, `store`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from functools import partial
 from time import perf_counter
 from typing import Any, Literal
 
-from aioflow import Context, Document, Row, Schema, SettingError, Stream, To, map_concurrently, operator
-from aioflow.authoring.operator import Settings, StoreUse
-from aioflow.authoring.services import ServiceHost
+from aioflow import Context, Row, Schema, SettingError, Stream, To, map_concurrently, operator
+from aioflow.authoring.operator import Settings
 from aioflow.crawl import (
     ADDRESSES,
     DOWNLOADED,
@@ -27,7 +24,6 @@ from aioflow.crawl import (
     Downloads,
     LinkReading,
     MediaTypes,
-    PageFiles,
     PageLinks,
     PageText,
     is_heavy,
@@ -40,14 +36,10 @@ from aioflow.crawl import (
 )
 from aioflow.errors import InputError, suggestion
 from aioflow.expressions import Attributes
-from aioflow.files import FileAccess
-from aioflow.operators.databases import missing_databases, staged, storable_rows
 from aioflow.operators.function_calls import DependentJoin
 from aioflow.operators.settings import Count, Positive
 from aioflow.relation import Batch, Type, Value
-from aioflow.state import Append, Storable, WrittenTableName
 from aioflow.values.quantities import byte_count
-from aioflow.web import canonical
 from aioflow.wholeness import partial as partially
 
 # After so much work on pages others have their turn.
@@ -76,14 +68,14 @@ class ByteSize(int):
         return cls(size)
 
 
-def _needs(schema: Schema | None, *names: str) -> None:
+def needs(schema: Schema | None, *names: str) -> None:
     """Ask a relation for the attributes that an operator works on; a SettingError if it lacks one."""
     if schema is not None:
         for name in names:
             schema.position(name)
 
 
-def _place(schema: Schema, name: str) -> int | None:
+def place_of(schema: Schema, name: str) -> int | None:
     return schema.position(name) if name in schema else None
 
 
@@ -91,7 +83,7 @@ def _place(schema: Schema, name: str) -> int | None:
 
 
 def _download_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
-    _needs(inputs[0], "url")
+    needs(inputs[0], "url")
     return None if inputs[0] is None else inputs[0].add(DOWNLOADED)
 
 
@@ -149,7 +141,7 @@ async def download(
 
 def _filter_schema(inputs: Sequence[Schema | None], settings: Settings) -> Sequence[Schema | None] | None:
     schema = inputs[0]
-    _needs(schema, "body")
+    needs(schema, "body")
     return None if schema is None else (schema, schema.add(_REASON))
 
 
@@ -227,8 +219,8 @@ def _refusals(
 ) -> Callable[[Row], str | None]:
     """Return a function that says why a page is refused; None for a page that is kept."""
     body_place = schema.position("body")
-    mime_place, size_place = _place(schema, "mime"), _place(schema, "size")
-    language_place = _place(schema, "language")
+    mime_place, size_place = place_of(schema, "mime"), place_of(schema, "size")
+    language_place = place_of(schema, "language")
 
     def reason(row: Row) -> str | None:
         body: Any = row[body_place]
@@ -282,7 +274,7 @@ _TAGS = TagList(PAGE_TAGS)
 
 def _links_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
     schema, keep = inputs[0], settings["keep"]
-    _needs(schema, "body")
+    needs(schema, "body")
     if keep is None:
         return LINKS
     if taken := set(keep.names) & set(LINKS.names):
@@ -362,8 +354,8 @@ class _LinkPages:
         self, schema: Schema, reading: LinkReading, keep: Attributes | None, context: Context
     ) -> None:
         self.body = schema.position("body")
-        self._final, self._url = _place(schema, "final-url"), _place(schema, "url")
-        self._depth = _place(schema, "depth")
+        self._final, self._url = place_of(schema, "final-url"), place_of(schema, "url")
+        self._depth = place_of(schema, "depth")
         self._kept = () if keep is None else tuple(map(schema.position, keep.names))
         self._reading = reading
         self._context = context
@@ -421,7 +413,7 @@ _TEXT = Schema(("title", "text"), (Type.CHAR, Type.CHAR))
 
 
 def _text_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema | None:
-    _needs(inputs[0], "body")
+    needs(inputs[0], "body")
     return None if inputs[0] is None else inputs[0].add(_TEXT)
 
 
@@ -440,7 +432,7 @@ async def extract_text(rel: Stream, *, context: Context) -> AsyncGenerator[Batch
     """
     assert rel.schema is not None
     body = rel.schema.position("body")
-    reading = _TextReading(context, has_text=context.reads_attribute("text"))
+    reading = TextReading(context, has_text=context.reads_attribute("text"))
     with DependentJoin(rel.schema, _TEXT, False, context.memory) as joining:
         async for batch in rel.batches():
             texts = await reading.read(batch, body)
@@ -450,7 +442,7 @@ async def extract_text(rel: Stream, *, context: Context) -> AsyncGenerator[Batch
                 yield joined
 
 
-class _TextReading:
+class TextReading:
     """Reads the titles and texts of pages."""
 
     def __init__(self, context: Context, *, has_text: bool) -> None:
@@ -484,143 +476,3 @@ class _TextReading:
         return await self._context.in_process(
             page_text, document, seconds=_PROCESS_SECONDS, memory_bytes=_PROCESS_BYTES
         )
-
-
-# --- store --------------------------------------------------------------------------------------
-
-STORED = Schema(
-    ("url", "final-url", "status", "mime", "language", "title", "text", "size", "depth", "fetched"),
-    (
-        *(Type.CHAR, Type.CHAR, Type.NUMBER, Type.CHAR, Type.CHAR, Type.CHAR, Type.CHAR),
-        *(Type.NUMBER, Type.NUMBER, Type.DATE),
-    ),
-)
-
-
-def _store_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema:
-    if (settings["table"] is None) == (settings["folder"] is None):
-        raise SettingError("pages go to a table, or to a FOLDER", setting="table")
-    if settings["folder"] is not None and settings["db"] is not None:
-        raise SettingError("a FOLDER has no database", setting="db")
-    _needs(inputs[0], "url", "body")
-    return STORED
-
-
-def _store_use(settings: Settings) -> StoreUse | None:
-    if settings["table"] is None:
-        return None
-    return StoreUse(settings["db"], "write", table=settings["table"])
-
-
-def _store_missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
-    return () if settings["table"] is None else missing_databases(settings, host)
-
-
-@operator(
-    outputs=("stored",),
-    schema=_store_schema,
-    firing="tuple",
-    effects=True,
-    store=_store_use,
-    requires=_store_missing,
-)
-async def store(
-    rel: Stream,
-    *,
-    table: WrittenTableName | None = None,
-    folder: str | None = None,
-    db: str | None = None,
-    context: Context,
-) -> AsyncGenerator[Batch, None]:
-    """Store pages in a table, or as files in a folder, each under the canonical form of its address.
-
-    A page that is there already is replaced, so that a crawl may be repeated. What is stored is passed on:
-    `url` (canonical), `final-url`, `status`, `mime`, `language`, `title`, `text` (what people see), `size`,
-    `depth` and `fetched`.
-
-    The table is written as `dbappend` writes it, when the run has ended successfully. A folder gets the page
-    itself as a file in UTF-8, named by a hash of its address, as soon as it is there, and at the end
-    `index.jsonl` with the other attributes, without the text. Of several tuples with one address, a table
-    has the last, and a folder the first.
-
-    Arguments:
-        rel: pages, as `download` gives them.
-        table: the name of the table.
-        folder: a folder, relative to the plan's, in the place of a table.
-        db: a database of the configuration; by default as for dbimport.
-
-    Examples:
-        store (pages, "pages")
-        store (pages : stored) {FOLDER: "pages"}
-    """
-    assert rel.schema is not None
-    pages = _StoredPages(rel, context)
-    if table is None:
-        async with aclosing(_to_folder(pages, folder or "", context)) as batches:
-            async for batch in batches:
-                yield batch
-        return
-    write = Append(context.where, table, STORED, context.memory, key=("url",), updates=True)
-    take = partial(storable_rows, Storable(STORED, db, context), context)
-    async with aclosing(staged(pages.batches(), write, take, db, context)) as batches:
-        async for batch in batches:
-            yield batch
-
-
-class _StoredPages:
-    """Pages as they are stored."""
-
-    def __init__(self, rel: Stream, context: Context) -> None:
-        assert rel.schema is not None
-        self._rel = rel
-        self._context = context
-        self._body = rel.schema.position("body")
-        self._url = rel.schema.position("url")
-        given = (name for name in STORED.names if name not in ("url", "title", "text"))
-        self._places = {name: _place(rel.schema, name) for name in given}
-        self._reading = _TextReading(context, has_text=True)
-
-    async def batches(self) -> AsyncGenerator[Batch, None]:
-        async for batch in self._rel.batches():
-            yield [row for _, row in await self.stored(batch)]
-
-    async def with_bodies(self) -> AsyncGenerator[list[tuple[Value, Row]], None]:
-        async for batch in self._rel.batches():
-            yield await self.stored(batch)
-
-    async def stored(self, batch: Batch) -> list[tuple[Value, Row]]:
-        """Return the bodies of pages, and the pages as they are stored."""
-        found = []
-        for row, text in await self._reading.read(batch, self._body):
-            values = {name: None if place is None else row[place] for name, place in self._places.items()}
-            values |= {"url": canonical_or_same(row[self._url]), "title": text.title, "text": text.text}
-            found.append((row[self._body], tuple([values[name] for name in STORED.names])))
-        return found
-
-
-def canonical_or_same(url: Value) -> str:
-    """Return the canonical form of an address; what is no address stays as it is."""
-    try:
-        return canonical(str(url))
-    except ValueError:
-        return str(url)
-
-
-async def _to_folder(pages: _StoredPages, folder: str, context: Context) -> AsyncGenerator[Batch, None]:
-    target = context.service(FileAccess).find(folder, context.folder, "write")
-    files = PageFiles(target, folder)
-    try:
-        await context.in_thread(files.start)
-        async for stored in pages.with_bodies():
-            entries = []
-            for body, row in stored:
-                entry = dict(zip(STORED.names, row, strict=True))
-                del entry["text"]
-                kind = body.kind if isinstance(body, Document) else "text"
-                entries.append((entry, "" if body is None else str(body), kind))
-            await context.in_thread(files.write, entries)
-            yield [row for _, row in stored]
-        await context.in_thread(files.end)
-        files.commit()
-    finally:
-        files.abandon()

@@ -349,7 +349,7 @@ async def test_a_long_page_does_not_keep_the_event_loop_waiting() -> None:
 
 
 def test_titles_and_texts_are_added() -> None:
-    rows = [{"url": "1", "body": Document(PAGE, "html")}, {"url": "2", "body": None}]
+    rows: list[dict[str, Any]] = [{"url": "1", "body": Document(PAGE, "html")}, {"url": "2", "body": None}]
     result = run_plan(plan("extract_text (x : out)", ["x"]), x=rows)
     assert [(row["url"], row["title"], row["text"]) for row in result] == [
         ("1", "One", "Text Two"),

@@ -1,4 +1,4 @@
-"""plans/crawl.plan against the site: which pages are asked for, in which order, and what is told of the rest."""
+"""plans/crawl.plan: the pages that are asked for, their order, and the reasons for those that are missing."""
 
 from __future__ import annotations
 
