@@ -432,7 +432,7 @@ async def extract_text(rel: Stream, *, context: Context) -> AsyncGenerator[Batch
     """
     assert rel.schema is not None
     body = rel.schema.position("body")
-    reading = TextReading(context, has_text=context.reads_attribute("text"))
+    reading = PageTextReader(context, has_text=context.reads_attribute("text"))
     with DependentJoin(rel.schema, _TEXT, False, context.memory) as joining:
         async for batch in rel.batches():
             texts = await reading.read(batch, body)
@@ -442,7 +442,7 @@ async def extract_text(rel: Stream, *, context: Context) -> AsyncGenerator[Batch
                 yield joined
 
 
-class TextReading:
+class PageTextReader:
     """Reads the titles and texts of pages."""
 
     def __init__(self, context: Context, *, has_text: bool) -> None:

@@ -12,7 +12,7 @@ from aioflow.authoring.services import ServiceHost
 from aioflow.crawl import PageFiles
 from aioflow.files import FileAccess
 from aioflow.operators.databases import missing_databases, staged, storable_rows
-from aioflow.operators.fetching import TextReading, needs, place_of
+from aioflow.operators.fetching import PageTextReader, needs, place_of
 from aioflow.relation import Batch, Type, Value
 from aioflow.state import Append, Storable, WrittenTableName
 from aioflow.web import canonical
@@ -107,7 +107,7 @@ class _StoredPages:
         self._url = rel.schema.position("url")
         given = (name for name in STORED.names if name not in ("url", "title", "text"))
         self._places = {name: place_of(rel.schema, name) for name in given}
-        self._reading = TextReading(context, has_text=True)
+        self._reading = PageTextReader(context, has_text=True)
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
         async for batch in self._rel.batches():

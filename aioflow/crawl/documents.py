@@ -107,6 +107,8 @@ def is_heavy(document: Value) -> bool:
     text = document.text if isinstance(document, Document) else document
     if not isinstance(text, str) or len(text) <= _LIGHT_CHARACTERS:
         return False
+    if len(text) >= HEAVY_BYTES:
+        return True
     markup = utf8(text)
     size = len(markup)
     if size >= HEAVY_BYTES:

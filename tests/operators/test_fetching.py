@@ -330,9 +330,10 @@ async def test_a_long_page_does_not_keep_the_event_loop_waiting() -> None:
     async def watch() -> None:
         nonlocal longest
         while True:
-            began = time.perf_counter()
+            # Of the processor: on a busy machine others take the rest.
+            began = time.thread_time()
             await asyncio.sleep(0.005)
-            longest = max(longest, time.perf_counter() - began)
+            longest = max(longest, time.thread_time() - began)
 
     text = plan("extract_links (x : out) extract_text (x : texts)", ["x"], "out, texts")
     watching = asyncio.create_task(watch())

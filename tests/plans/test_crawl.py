@@ -128,6 +128,7 @@ def test_a_crawl_stays_on_its_domains_and_says_why_pages_are_missing() -> None:
     assert refused == {
         f"{SITE}/broken": f"{SITE}/broken: 500 Internal Server Error",
         f"{SITE}/paper": "the type is application/pdf",
+        "http://b.example/": "domain",
     }
     links = [(row["parent"], row["url"], row["anchor"]) for row in result.outputs["links"]]
     assert (f"{SITE}/", "http://b.example/", "to http://b.example/") in links
@@ -136,7 +137,7 @@ def test_a_crawl_stays_on_its_domains_and_says_why_pages_are_missing() -> None:
 
 def test_patterns_choose_the_links_that_are_followed() -> None:
     answers = {"/": links_to("/docs/1", "/docs/print/2", "/shop"), "/docs/1": "1", "/shop": "2"}
-    _, site = scripted('FOLLOW: "/docs/"; SKIP: "/print/"', answers, outputs="pages")
+    _, site = scripted('FOLLOW: "/docs/*"; SKIP: "/print/"', answers, outputs="pages")
     assert site.urls == [f"{SITE}/", f"{SITE}/docs/1"]
 
 

@@ -47,13 +47,21 @@ def crawl(
     ] = 1000,
     domains: Annotated[
         str | None,
-        typer.Option(metavar="LIST", help="The hosts to stay on: a.example, b.example. Those of the URLs."),
+        typer.Option(
+            metavar="LIST",
+            help="The hosts to stay on, with those below them: a.example, b.example. By default those of the "
+            "URLs.",
+        ),
     ] = None,
     follow: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Follow only links that this pattern is found in.")
+        str | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Follow only links like this: '/docs/*', or a regular expression, '/page=[0-9]+/'.",
+        ),
     ] = None,
     skip: Annotated[
-        str | None, typer.Option(metavar="PATTERN", help="Leave out links that this pattern is found in.")
+        str | None, typer.Option(metavar="PATTERN", help="Leave out links like this: '*.pdf'.")
     ] = None,
     fields: Annotated[
         str | None,
