@@ -114,7 +114,7 @@ async def download(
         rel: the tuples.
         types: the media types whose bodies are read, such as `text/html, application/*+xml`; by default all.
         max_bytes: the size of a body, decoded; a larger one is given up. By default `http.body_bytes`.
-        seconds: the time for a page, with its redirects and body; by default `http.total_seconds`.
+        seconds: the time for a request with its body; by default `http.total_seconds`.
         max_pages: the number of pages that are asked for, over all levels of a tail recursion. Further
             tuples are dropped and counted.
         outer: keep the tuples of missing pages, with their status and without a body.
@@ -331,7 +331,7 @@ async def extract_links(
         found: Batch = []
         began = perf_counter()
         for row in batch:
-            if is_heavy(row[pages.body]):
+            if is_heavy(row[pages.body], has_links=True):
                 async with aclosing(pages.links_aside(row)) as pieces:
                     async for piece in pieces:
                         yield piece

@@ -102,8 +102,10 @@ def _is_utf8(body: bytes) -> bool:
 # --- HTML ---------------------------------------------------------------------------------------
 
 
-def is_heavy(document: Value) -> bool:
-    """Return whether reading a page may keep the event loop waiting."""
+def is_heavy(document: Value, *, has_links: bool = False) -> bool:
+    """Return whether reading a page may keep the event loop waiting; with `has_links`, only for its links."""
+    if has_links and (not isinstance(document, Document) or document.kind == "json"):
+        return False
     text = document.text if isinstance(document, Document) else document
     if not isinstance(text, str) or len(text) <= _LIGHT_CHARACTERS:
         return False
