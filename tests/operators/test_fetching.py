@@ -472,6 +472,29 @@ def test_a_failed_run_leaves_the_index_as_it_was(tmp_path: Path) -> None:
     assert not list((tmp_path / "pages").rglob("*.part"))
 
 
+# --- empty relations ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "download (x : out)",
+        "content_filter (x : out)",
+        "content_filter (x : _, out)",
+        "extract_links (x : out)",
+        'extract_links (x : out) {KEEP: "site"}',
+        "extract_text (x : out)",
+        'store (x : out) {FOLDER: "pages"}',
+    ],
+)
+def test_nothing_comes_of_nothing_even_if_its_attributes_are_unknown(
+    tmp_path: Path, statement: str, mode: Mode
+) -> None:
+    program = loads(plan(statement, ["x"]), folder=tmp_path, name=str(tmp_path / "p"))
+    assert list(run_plan(program, x=[], mode=mode)) == []
+
+
 # --- a real site --------------------------------------------------------------------------------
 
 
