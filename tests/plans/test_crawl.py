@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from aioflow import Engine, Result, loads
+from aioflow.crawl import PageLinks
 from aioflow.demo.running import Site, running_site
 from aioflow.demo.site.farm import farm_links
 from aioflow.runtime.session import MODES, Mode
@@ -170,3 +171,31 @@ def test_the_recursion_is_a_tail_call_so_that_depth_costs_nothing() -> None:
     answers = {f"/{n}": links_to(f"/{n + 1}") for n in range(400)}
     result, _ = scripted("DEPTH: 100000", answers, "/0", outputs="pages")
     assert len(list(result)) == 400
+
+
+def test_a_slow_page_does_not_make_the_way_longer() -> None:
+    answers = {
+        "/": links_to("/slow", "/a"),
+        "/slow": Answer(links_to("/x"), seconds=60.0),
+        "/a": links_to("/b"),
+        "/b": links_to("/x"),
+        "/x": links_to(),
+    }
+    result, _ = scripted("DEPTH: 9", answers, outputs="pages")
+    assert {row["url"]: row["depth"] for row in result}[f"{SITE}/x"] == 2
+
+
+def test_links_that_nobody_takes_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    from aioflow.operators import fetching
+
+    read: list[Any] = []
+
+    def links_of(*about: Any) -> PageLinks:
+        read.append(about)
+        return PageLinks([])
+
+    monkeypatch.setattr(fetching, "links_of", links_of)
+    scripted("DEPTH: 0", {"/": links_to("/a")}, outputs="pages")
+    assert not read
+    scripted("DEPTH: 0", {"/": links_to("/a")}, outputs="pages, links")
+    assert len(read) == 1

@@ -6,9 +6,13 @@ import asyncio
 import gc
 import gzip
 import zlib
+from pathlib import Path
 
 import pytest
+from multidict import CIMultiDict
 
+from aioflow.testing import ScriptedSite, run
+from aioflow.web.client import Client
 from aioflow.web.errors import (
     BadResponseError,
     ConnectionFailedError,
@@ -16,6 +20,7 @@ from aioflow.web.errors import (
     ResponseTooLargeError,
 )
 from aioflow.web.http import BodyLimits, Request, Response
+from aioflow.web.settings import HttpSettings, WebSettings
 from tests.clocks import let_time_pass
 from tests.web.misbehaving import Line, Names, Server, answer, bounds, opened, sends, sends_and_waits, silent
 
@@ -383,3 +388,34 @@ async def test_the_body_of_an_error_is_read_whatever_its_type() -> None:
     async with Server(sends(answer(b"no", status="404 Not Found"))) as server, opened(server) as transport:
         response = await transport.fetch(Request(server.url(), limits=BodyLimits(accepts=only_html)))
         assert (response.status, response.unread, response.body) == (404, False, b"no")
+
+
+def test_requests_with_other_limits_are_requests_of_their_own() -> None:
+    site = ScriptedSite(lambda request: "page", seconds=1.0)
+    client = site.client({"http": {"concurrency": 9}})
+
+    async def both() -> None:
+        requests = (Request("http://a.example/", limits=limits) for limits in (None, BodyLimits(9)))
+        await asyncio.gather(*map(client.fetch, requests))
+        await client.close()
+
+    run(both())
+    assert len(site.urls) == 2
+
+
+async def test_a_body_that_was_not_read_is_not_kept_in_the_cache(tmp_path: Path) -> None:
+    class Network:
+        async def fetch(self, request: Request) -> Response:
+            unread = request.limits is not None
+            headers = CIMultiDict({"Cache-Control": "max-age=1000", "Content-Type": "text/html"})
+            return Response(request.url, 200, headers, b"" if unread else b"page", unread=unread)
+
+        async def close(self) -> None:
+            """Nothing is open."""
+
+    settings = WebSettings(http=HttpSettings(cache=tmp_path / "cache.db", robots=False))
+    async with Client.open(settings, network=Network()) as client:
+        first = await client.fetch(Request("http://a.example/", limits=BodyLimits(accepts=only_html)))
+        second = await client.fetch(Request("http://a.example/"))
+        third = await client.fetch(Request("http://a.example/"))
+    assert (first.unread, second.body, third.body, third.stored) == (True, b"page", b"page", "cache")
