@@ -92,10 +92,27 @@ PLAN crawl
   }
 }
 """
+# The same from building blocks, with the guards and attributes of a real crawl.
+COMPOSED_CRAWL = """
+USE "crawl.plan"
+
+PLAN composed
+{
+  INPUT: start (url char)
+  OUTPUT: pages
+  PARAM: domains
+  BODY
+  {
+    crawl (start : pages) {DOMAINS: $domains; DEPTH: 1000; MAX_PAGES: 1000000}
+  }
+}
+"""
 # What a run would import when it first needs it.
 LATE = (
     "aiohttp",
     "selectolax.lexbor",
+    "aioflow.crawl.downloads",
+    "aioflow.crawl.links",
     "aioflow.operators",
     "aioflow.expressions.calls",
     "aioflow.web.client",
@@ -174,6 +191,17 @@ async def crawl(found: Found, start: str, workers: int) -> None:
             found(page["url"])
 
 
+async def composed_crawl(found: Found, start: str, workers: int) -> None:
+    """All pages that can be reached, by the blocks of crawlers."""
+    from aioflow import Engine
+
+    parameters = {"domains": urlsplit(start).hostname}
+    async with Engine(workers=workers, configuration=configuration(start, concurrency=workers)) as engine:
+        stream = engine.stream(_loaded(COMPOSED_CRAWL), start=[{"url": start}], parameters=parameters)
+        async for page in stream:
+            found(page["url"])
+
+
 async def contributions(
     found: Found,
     site: str,
@@ -203,6 +231,7 @@ JOBS: dict[str, tuple[Job, Path | str]] = {
     "restarted_houses": (restarted_houses, HOMESEEKERS),
     "houses_by_page": (houses_by_page, ONE_PAGE),
     "crawl": (crawl, CRAWL),
+    "composed_crawl": (composed_crawl, COMPOSED_CRAWL),
     "contributions": (contributions, CONTRIBUTIONS),
 }
 

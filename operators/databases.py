@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Literal, cast
@@ -42,7 +42,7 @@ def _uses(access: Literal["read", "update"]) -> Callable[[Settings], StoreUse]:
     return lambda settings: StoreUse(settings.get("db"), access)
 
 
-def _missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
+def missing_databases(settings: Settings, host: ServiceHost) -> Iterable[str]:
     assert host.run is not None
     database = host.run.default("database", settings["db"])
     return host.service(Databases).problems(database, host.run.folder)
@@ -51,7 +51,7 @@ def _missing(settings: Settings, host: ServiceHost) -> Iterable[str]:
 # --- dbimport -----------------------------------------------------------------------------------
 
 
-@operator(schema=lambda inputs, settings: settings["schema"], store=_uses("read"), requires=_missing)
+@operator(schema=lambda inputs, settings: settings["schema"], store=_uses("read"), requires=missing_databases)
 async def dbimport(
     *,
     table: TableName,
@@ -96,7 +96,7 @@ def _query_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schema
     return None if inputs[0] is None else inputs[0].add(declared)
 
 
-@operator(schema=_query_schema, firing="tuple", outside=True, store=_uses("read"), requires=_missing)
+@operator(schema=_query_schema, firing="tuple", outside=True, store=_uses("read"), requires=missing_databases)
 async def dbquery(
     rel: Stream | None = None,
     *,
@@ -207,7 +207,7 @@ def _append_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schem
     store=lambda settings: StoreUse(
         settings["db"], "write", table=settings["table"], evolves=bool(settings["evolve"])
     ),
-    requires=_missing,
+    requires=missing_databases,
 )
 async def dbappend(
     rel: Stream,
@@ -250,13 +250,13 @@ async def dbappend(
         updates=on_conflict == "update",
         evolve=evolve,
     )
-    take = partial(_stored_or_failed, Storable(rel.schema, db, context), context)
-    async with aclosing(_staged(rel, write, take, db, context)) as batches:
+    take = partial(storable_rows, Storable(rel.schema, db, context), context)
+    async with aclosing(staged(rel.batches(), write, take, db, context)) as batches:
         async for batch in batches:
             yield batch
 
 
-def _stored_or_failed(storable: Storable, context: Context, batch: Batch) -> Batch:
+def storable_rows(storable: Storable, context: Context, batch: Batch) -> Batch:
     """Return the tuples that can be stored; the others fail, each by itself."""
     refused = storable.refused(batch)
     for number, error in refused.items():
@@ -267,23 +267,27 @@ def _stored_or_failed(storable: Storable, context: Context, batch: Batch) -> Bat
     return stored
 
 
-async def _staged(
-    rel: Stream,
+def _always() -> bool:
+    return True
+
+
+async def staged(
+    rows: AsyncIterable[Batch],
     write: Append | Export,
     take: Callable[[Batch], Batch],
     db: str | None,
     context: Context,
     *,
-    whole_only: bool = False,
+    is_wanted: Callable[[], bool] = _always,
 ) -> AsyncGenerator[Batch, None]:
-    """Stage all tuples of an input that `take` returns, and pass them on.
+    """Stage all tuples that `take` returns of batches, and pass them on.
 
-    `whole_only` writes nothing of an input that lacks rows.
+    Nothing is written unless the write `is_wanted` when all of them are there.
     """
     transaction = context.service(Transaction)
     try:
         transaction.stage(db, write, position=context.position, shape=write.shape)
-        async for batch in rel.batches():
+        async for batch in rows:
             write.add(stored := take(batch))
             if stored:
                 yield stored
@@ -297,7 +301,7 @@ async def _staged(
         # If ERRORS takes the failure, the incomplete write must not happen.
         transaction.withdraw(write, error)
         raise
-    if whole_only and not rel.marks.is_whole:
+    if not is_wanted():
         write.close()
     transaction.complete(write)
 
@@ -311,7 +315,7 @@ async def _staged(
     firing="end",
     effects=True,
     store=lambda settings: StoreUse(settings["db"], "write", whole=True, table=settings["table"]),
-    requires=_missing,
+    requires=missing_databases,
 )
 async def dbexport(
     rel: Stream,
@@ -347,12 +351,15 @@ async def dbexport(
         storable.check(batch)
         return batch
 
-    rows = _staged(rel, write, checked, db, context, whole_only=whole_only)
+    def is_wanted() -> bool:
+        return rel.marks.is_whole or not whole_only
+
+    rows = staged(rel.batches(), write, checked, db, context, is_wanted=is_wanted)
     async with aclosing(when_ended(rows, context, "stored")) as results:
         async for result in results:
-            if rel.marks.is_whole or not whole_only:
+            if is_wanted():
                 yield result
-    if whole_only and not rel.marks.is_whole:
+    if not is_wanted():
         reason = rel.marks.reasons[0].text
         context.warn(f"the table {table!r} stays as it was, since the relation is not whole: {reason}")
 
@@ -368,7 +375,9 @@ def _update_schema(inputs: Sequence[Schema | None], settings: Settings) -> Schem
     return None if inputs[0] is None else inputs[0].add(CHANGED)
 
 
-@operator(schema=_update_schema, firing="tuple", effects=True, store=_uses("update"), requires=_missing)
+@operator(
+    schema=_update_schema, firing="tuple", effects=True, store=_uses("update"), requires=missing_databases
+)
 async def dbupdate(
     rel: Stream | None = None, *, sql: Change, db: str | None = None, context: Context
 ) -> AsyncGenerator[Schema | Batch, None]:

@@ -488,8 +488,8 @@ def test_a_recursive_call_that_reads_another_ones_results_has_no_level() -> None
 
 
 def test_commit_on_a_called_plan_is_a_mistake() -> None:
-    text = """PLAN main { INPUT: a BODY { store (a) } }
-    PLAN store {
+    text = """PLAN main { INPUT: a BODY { keep (a) } }
+    PLAN keep {
         INPUT: a
         COMMIT: batch
         BODY { log (a) }
@@ -497,7 +497,7 @@ def test_commit_on_a_called_plan_is_a_mistake() -> None:
     (mistake,) = mistakes(text, "main")
     assert mistake.startswith("p.plan:4:9: ")
     assert "main" in mistake
-    alone = loads(text, plan="store")
+    alone = loads(text, plan="keep")
     assert not run_plan(alone, a=[{"n": 1}]).outputs
 
 

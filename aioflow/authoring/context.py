@@ -200,7 +200,7 @@ class Context(Protocol):
         """Return whether a reader may use that attribute of the results."""
 
     def reads_output(self, name: str) -> bool:
-        """Return whether that output has a reader."""
+        """Return whether that output has a reader whose own results are taken, in this call of the plan."""
 
     def item(self, kind: str, name: str) -> Item | None:
         """Return an item of the program, such as a wrapper."""

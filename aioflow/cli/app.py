@@ -21,6 +21,7 @@ from aioflow.version import __version__
 # In the order of `aioflow --help`, which shows these texts: the first sentence of the command's own help.
 COMMANDS: Mapping[str, str] = {
     "run": "Run a plan and show its output as it comes.",
+    "crawl": "Fetch the pages of a site by following links, and show them as they come.",
     "check": "Find every mistake in plans without running them.",
     "fmt": "Format plans in place.",
     "graph": "Draw a plan as a graph.",

@@ -16,6 +16,7 @@ from aioflow.runtime.budget import BlockingCall, Permits
 from aioflow.runtime.events import FiringEnded, FiringStarted, StepEvent
 from aioflow.runtime.memory import MemoryBudget
 from aioflow.runtime.operator_step import OperatorStep
+from aioflow.runtime.outlet import is_needed
 from aioflow.runtime.report import now
 from aioflow.wholeness import Marks
 
@@ -157,7 +158,7 @@ class StepContext(Context):
         return needed is None or name in needed
 
     def reads_output(self, name: str) -> bool:
-        return bool(self._step.outlets[self._step.output_number(name)].targets)
+        return is_needed(self._step.outlets[self._step.output_number(name)].targets)
 
     def item(self, kind: str, name: str) -> Item | None:
         return self._session.graph.program.item(kind, name)

@@ -6,6 +6,7 @@ from aioflow.exports import lazy_exports
 
 if TYPE_CHECKING:
     from aioflow.web.cache import CacheStatistics
+    from aioflow.web.canonical_urls import canonical
     from aioflow.web.client import Client, ClientStatistics
     from aioflow.web.cookies import CookieStore
     from aioflow.web.errors import (
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
         SiteDownError,
         WebError,
     )
-    from aioflow.web.http import BodyStream, Fetcher, Request, Response
+    from aioflow.web.http import BodyLimits, BodyStream, Fetcher, Request, Response
     from aioflow.web.settings import HostSettings, HttpSettings, WebSettings, web_settings
     from aioflow.web.statistics import SourceStatistics
     from aioflow.web.traffic import HttpAttempt, RequestEnded, Traffic
@@ -35,6 +36,7 @@ __all__ = [
     "BadResponseError",
     "Base",
     "BinaryPageError",
+    "BodyLimits",
     "BodyStream",
     "CacheStatistics",
     "CircuitOpenError",
@@ -61,6 +63,7 @@ __all__ = [
     "Traffic",
     "WebError",
     "WebSettings",
+    "canonical",
     "has_host",
     "resolve",
     "web_settings",
@@ -70,6 +73,7 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "cache": ("CacheStatistics",),
+        "canonical_urls": ("canonical",),
         "client": ("Client", "ClientStatistics"),
         "cookies": ("CookieStore",),
         "errors": (
@@ -88,7 +92,7 @@ __getattr__, __dir__ = lazy_exports(
             "SiteDownError",
             "WebError",
         ),
-        "http": ("BodyStream", "Fetcher", "Request", "Response"),
+        "http": ("BodyLimits", "BodyStream", "Fetcher", "Request", "Response"),
         "settings": ("HostSettings", "HttpSettings", "WebSettings", "web_settings"),
         "statistics": ("SourceStatistics",),
         "traffic": ("HttpAttempt", "RequestEnded", "Traffic"),

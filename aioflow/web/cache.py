@@ -214,6 +214,8 @@ class CacheFetcher:
         return StoredHead(response.status, to_keep(response.headers.items()), now - delay, now)
 
     async def _keep(self, question: _Question, response: Response) -> None:
+        if response.unread:
+            return
         kept = self._kept(response)
         if not may_keep(question.says, question.has_authorization, kept):
             return

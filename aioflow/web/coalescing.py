@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from aioflow.web.cookies import CookieStore
-from aioflow.web.http import BodyStream, Fetcher, Hold, Request, Response
+from aioflow.web.http import BodyLimits, BodyStream, Fetcher, Hold, Request, Response
 from aioflow.web.settings import MEBIBYTE
 
 # The part of a streamed response that is read for waiting requests; each fetches a larger one itself.
@@ -32,7 +32,14 @@ E = TypeVar("E", bound=Exception)
 _Outcome: TypeAlias = Response | Exception | _Word
 _Flight: TypeAlias = list[Future[_Outcome]]  # the requests that wait for the leader
 _Key: TypeAlias = tuple[
-    str, tuple[tuple[str, str], ...], CookieStore | None, bool, Hold | None, bool, float | None
+    str,
+    tuple[tuple[str, str], ...],
+    CookieStore | None,
+    bool,
+    Hold | None,
+    BodyLimits | None,
+    bool,
+    float | None,
 ]
 
 
@@ -58,6 +65,7 @@ class CoalescingFetcher:
             request.cookies,
             request.streamed,
             request.hold,
+            request.limits,
             request.robots,
             request.timeout_seconds,
         )

@@ -38,15 +38,27 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """Limits on the body of one page: its size, and the kinds of bodies that are read at all.
+
+    `accepts` is called with the Content-Type, first without a byte of the body, then with its first bytes. A
+    body that it refuses is left where it is.
+    """
+
+    most_bytes: int | None = None
+    accepts: Callable[[str, bytes], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A request: its method, URL, headers and body, and its treatment by the client.
 
     `is_safe` says that it may be sent again. The caller reads a `streamed` response chunk by chunk; any other
-    response comes with its whole body. With a `hold`, a streamed response also comes when its body is whole,
-    so that a response that breaks off is requested again, unless the body is larger than the hold. `robots`
-    is False if the author says that robots.txt does not apply. `watch` is notified when an attempt has ended,
-    and `sent` is called when one is sent. Pages of one `kind` have latencies of their own; `restart` is the
-    policy for slow requests, in place of the host's.
+    response comes with its whole body, within `limits` if there are any. With a `hold`, a streamed response
+    also comes when its body is whole, so that a response that breaks off is requested again, unless the body
+    is larger than the hold. `robots` is False if the author says that robots.txt does not apply. `watch` is
+    notified when an attempt has ended, and `sent` is called when one is sent. Pages of one `kind` have
+    latencies of their own; `restart` is the policy for slow requests, in place of the host's.
     """
 
     url: str
@@ -56,6 +68,7 @@ class Request:
     is_safe: bool = True
     streamed: bool = False
     hold: Hold | None = None
+    limits: BodyLimits | None = None
     robots: bool = True
     urgent: bool = False
     cookies: CookieStore | None = None
@@ -90,7 +103,8 @@ class Response(msgspec.Struct):
 
     `url` is its address after redirects, `hops` the addresses that led there. `headers` are case-insensitive.
     `stored` is set if no body crossed the network: "cache" (fresh, or offline at any age), "revalidated" or
-    "replay". A body that `overflows` is larger than the hold of its request, and may still break off.
+    "replay". A body that `overflows` is larger than the hold of its request, and may still break off. A body
+    that is `unread` was refused by the limits of its request; it is empty here.
     """
 
     url: str
@@ -102,6 +116,7 @@ class Response(msgspec.Struct):
     attempts: int = 1
     stored: str | None = None
     overflows: bool = False
+    unread: bool = False
     timing: Timing = msgspec.field(default_factory=Timing)
 
     async def read(self) -> bytes:

@@ -55,7 +55,7 @@ class RecordFetcher:
     async def fetch(self, request: Request) -> Response:
         response = await self._inner.fetch(request)
         if isinstance(response.body, bytes):
-            await self.write(request, response, response.body)
+            await self.write(request, response, response.body, is_cut=response.unread)
         else:
             response.body = _RecordedBody(self, request, response, response.body)
         return response
@@ -176,7 +176,8 @@ class ReplayFetcher:
         headers = CIMultiDict((name, value) for name, value in found.get("headers", ()))
         cookies = tuple(headers.getall("Set-Cookie", ()))
         whole: bytes | BodyStream = body
-        if found.get("is_cut"):
+        unread = bool(found.get("is_cut")) and request.limits is not None
+        if found.get("is_cut") and not unread:
             error = NotRecordedError(
                 f"{_shown_url(request)}: of this body only the first {len(body)} bytes were recorded"
             )
@@ -184,7 +185,9 @@ class ReplayFetcher:
                 raise error
             whole = _CutBody(body, error)
         return Response(
-            request.url, found["status"], CIMultiDictProxy(headers), whole, cookies, stored="replay"
+            *(request.url, found["status"], CIMultiDictProxy(headers), whole, cookies),
+            stored="replay",
+            unread=unread,
         )
 
     def _read_index(self) -> dict[_Key, list[_Place]]:

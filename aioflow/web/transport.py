@@ -7,7 +7,8 @@ late.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from io import BytesIO
 
 from aiohttp import ClientResponse, ClientSession, ThreadedResolver, hdrs
@@ -37,8 +38,12 @@ from aioflow.web.errors import (
     ResponseTimeoutError,
 )
 from aioflow.web.http import Request, Response
-from aioflow.web.settings import MEBIBYTE, WebSettings
+from aioflow.web.settings import MEBIBYTE, HttpSettings, WebSettings
 from aioflow.web.urls import target, without_userinfo
+
+# The part of a body by which its kind is told.
+TELLING_BYTES = 1024
+_PAGES_BELOW = 300  # nobody reads the bodies of other answers
 
 
 class Transport:
@@ -59,6 +64,7 @@ class Transport:
         self._guard = AddressGuard(settings.http.allow)
         self._origins = OriginRules(settings, self._guard, secrets or Secrets())
         self._resolver = resolver
+        self._with_limit: HttpSettings | None = None
         self._direct: ClientSession | None = None
         self._proxied: ClientSession | None = None
         self._targets: ProxyTargets | None = None
@@ -74,17 +80,27 @@ class Transport:
             url, headers = _without_user(url, headers)
         if self._is_closed:
             raise RequestRefusedError(f"{shown}: the client is closed")
-        exchange = HttpExchange(shown, self._http, request.timeout_seconds or self._http.total_seconds)
+        limits = request.limits
+        http = self._http if limits is None else self._limited(limits.most_bytes)
+        exchange = HttpExchange(shown, http, request.timeout_seconds or http.total_seconds)
         answer = await self._ask(request, url, headers, origin, exchange)
+        unread = False
+        body: bytes | Body
         try:
-            body = self._open_body(request, answer, exchange)
-            if isinstance(body, Body) and not request.streamed:
-                body = await body.read()
+            if limits is not None and limits.accepts is not None and answer.status < _PAGES_BELOW:
+                accepted = await self._accepted_body(request, answer, exchange, limits.accepts)
+                unread, body = accepted is None, accepted or b""
+            else:
+                body = self._open_body(request, answer, exchange)
+                if isinstance(body, Body) and not request.streamed:
+                    body = await body.read()
         except BaseException:
             cut(answer)
             raise
         cookies = tuple(answer.headers.getall(hdrs.SET_COOKIE, ()))
-        return Response(shown, answer.status, answer.headers, body, cookies, timing=exchange.timing)
+        return Response(
+            shown, answer.status, answer.headers, body, cookies, unread=unread, timing=exchange.timing
+        )
 
     async def close(self) -> None:
         """Close all connections; requests that are under way fail."""
@@ -129,6 +145,41 @@ class Transport:
                 raise ConnectionFailedError(f"{exchange.url}: the client was closed") from None
             raise
 
+    def _limited(self, most_bytes: int | None) -> HttpSettings:
+        """Return the settings for bodies of at most so many bytes."""
+        if most_bytes is None or most_bytes >= self._http.body_bytes:
+            return self._http
+        if self._with_limit is None or self._with_limit.body_bytes != most_bytes:
+            self._with_limit = replace(self._http, body_bytes=most_bytes)
+        return self._with_limit
+
+    async def _accepted_body(
+        self,
+        request: Request,
+        answer: ClientResponse,
+        exchange: HttpExchange,
+        accepts: Callable[[str, bytes], bool],
+    ) -> bytes | None:
+        """Return the whole body; None, without reading it, if its type or its first bytes are refused."""
+        said = answer.headers.get(hdrs.CONTENT_TYPE, "")
+        if not accepts(said, b""):
+            exchange.timing.first_byte_seconds = asyncio.get_running_loop().time() - exchange.started
+            exchange.timing.total_seconds = exchange.timing.first_byte_seconds
+            cut(answer)
+            return None
+        body = self._open_body(request, answer, exchange)
+        if isinstance(body, bytes):
+            return body if accepts(said, body[:TELLING_BYTES]) else None
+        start = b""
+        async for piece in body:
+            start += piece
+            if len(start) >= TELLING_BYTES:
+                break
+        if not accepts(said, start[:TELLING_BYTES]):
+            await body.close()
+            return None
+        return start + await body.read()
+
     def _open_body(self, request: Request, answer: ClientResponse, exchange: HttpExchange) -> bytes | Body:
         """Return the whole body if it has arrived already, or a stream that reads it."""
         _check_head(answer, exchange)
@@ -139,7 +190,7 @@ class Transport:
             and not request.streamed
             and hdrs.CONTENT_LENGTH in headers
             and hdrs.CONTENT_ENCODING not in headers
-            and content.total_bytes <= self._http.body_bytes
+            and content.total_bytes <= exchange.http.body_bytes
         ):
             # The fast path for a body that has arrived at once and is not encoded.
             timing.total_seconds = timing.first_byte_seconds

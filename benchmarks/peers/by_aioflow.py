@@ -19,3 +19,7 @@ async def houses(site: str, workers: int, found: Callable[[Any], None]) -> None:
 
 async def crawl(start: str, workers: int, found: Callable[[str], None]) -> None:
     await web_jobs.crawl(found, start, workers)
+
+
+async def composed_crawl(start: str, workers: int, found: Callable[[str], None]) -> None:
+    await web_jobs.composed_crawl(found, start, workers)

@@ -33,6 +33,8 @@ class Peer:
 
 
 AIOFLOW = Peer("aioflow", f"{_PACKAGE}.by_aioflow")
+# The crawl alone: by the blocks of crawlers, in place of a wrapper.
+BLOCKS = Peer("aioflow's blocks", f"{_PACKAGE}.by_aioflow", form="composed_")
 BY_HAND = Peer("by hand", f"{_PACKAGE}.by_hand")
 
 

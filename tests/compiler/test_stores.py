@@ -213,8 +213,8 @@ def test_a_plan_writes_to_one_store_and_may_read_others() -> None:
 
 def test_stores_of_called_plans_count_with_their_parameters() -> None:
     text = """
-    PLAN store { INPUT: x OUTPUT: y PARAM: db = "one" BODY { st_keep (x : y) {DB: $db} } }
-    PLAN main { INPUT: x OUTPUT: a, b BODY { store (x : a) store (x : b) {DB: "two"} } }
+    PLAN keep { INPUT: x OUTPUT: y PARAM: db = "one" BODY { st_keep (x : y) {DB: $db} } }
+    PLAN main { INPUT: x OUTPUT: a, b BODY { keep (x : a) keep (x : b) {DB: "two"} } }
     """
     program = loads(text, plan="main")
     found = [found for found in Engine().check(program) if found.severity == "error"]

@@ -166,6 +166,8 @@ def test_every_operator_is_run_by_these_tests() -> None:
         *("diff", "email", "notify", "phone"),  # they remember, or need accounts: tests of their own
         *("xml2rel", "xquery", "xslt"),  # they need documents: test_xml.py, test_xquery.py
         *("allowed", "near_duplicates", "normalize_url", "seed"),  # they need URLs: test_crawling.py
+        # They need pages: test_fetching.py
+        *("content_filter", "download", "extract_links", "extract_text", "store"),
         "crawl_hidden",  # it needs a form: tests/operators/test_hidden.py
         "parse",  # it needs a grammar: tests/operators/test_grammars.py
         *("schedule", "unschedule"),  # they need plans and a service: tests/service/test_plans_of_tasks.py

@@ -6,16 +6,21 @@ import asyncio
 import gc
 import gzip
 import zlib
+from pathlib import Path
 
 import pytest
+from multidict import CIMultiDict
 
+from aioflow.testing import ScriptedSite, run
+from aioflow.web.client import Client
 from aioflow.web.errors import (
     BadResponseError,
     ConnectionFailedError,
     RequestRefusedError,
     ResponseTooLargeError,
 )
-from aioflow.web.http import Request, Response
+from aioflow.web.http import BodyLimits, Request, Response
+from aioflow.web.settings import HttpSettings, WebSettings
 from tests.clocks import let_time_pass
 from tests.web.misbehaving import Line, Names, Server, answer, bounds, opened, sends, sends_and_waits, silent
 
@@ -320,3 +325,97 @@ async def test_a_large_page_is_decoded_without_blocking_the_loop() -> None:
     data = answer(gzip.compress(page, 1), headers=GZIP)
     async with Server(sends(data)) as server, opened(server) as transport, bounds(3 * len(page)):
         assert len(await (await transport.fetch(Request(server.url()))).read()) == len(page)
+
+
+# --- bodies within limits of their request ---------------------------------------------------------
+
+
+def only_html(content_type: str, start: bytes) -> bool:
+    return content_type.startswith("text/html") and not start.startswith(b"%PDF")
+
+
+async def test_a_body_of_a_refused_type_is_not_read() -> None:
+    async def behave(line: Line) -> None:
+        await line.request()
+        await line.send(b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: 1000000\r\n\r\n1234")
+        await line.lost()
+
+    async with Server(behave) as server, opened(server) as transport:
+        response = await transport.fetch(Request(server.url(), limits=BodyLimits(accepts=only_html)))
+        assert (response.status, response.unread, response.body) == (200, True, b"")
+
+
+@pytest.mark.parametrize("size", [2000, 3 * MEBIBYTE])
+async def test_a_body_is_given_up_when_its_first_bytes_are_refused(size: int) -> None:
+    async def behave(line: Line) -> None:
+        await line.request()
+        await line.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % size)
+        await line.send(b"%PDF-1.7" + bytes(1500))
+        await line.lost()
+
+    async with Server(behave) as server, opened(server) as transport:
+        response = await transport.fetch(Request(server.url(), limits=BodyLimits(accepts=only_html)))
+        assert (response.unread, response.body) == (True, b"")
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        answer(TEXT, headers=["Content-Type: text/html"]),
+        answer(gzip.compress(TEXT), headers=["Content-Type: text/html", *GZIP]),
+        answer(b"", headers=["Content-Type: text/html"]),
+    ],
+)
+async def test_an_accepted_body_is_whole_and_its_connection_is_used_again(whole: bytes) -> None:
+    limits = BodyLimits(MEBIBYTE, only_html)
+    async with Server(sends(whole)) as server, opened(server) as transport:
+        for _ in range(2):
+            expected = (await transport.fetch(Request(server.url()))).body
+            response = await transport.fetch(Request(server.url(), limits=limits))
+            assert (response.unread, response.body) == (False, expected)
+        assert server.connections == 1
+
+
+@pytest.mark.parametrize("whole", [answer(TEXT), answer(gzip.compress(TEXT), headers=GZIP)])
+async def test_a_body_over_the_limit_of_its_request_fails(whole: bytes) -> None:
+    async with Server(sends(whole)) as server, opened(server) as transport:
+        with pytest.raises(ResponseTooLargeError, match="1000 bytes"):
+            await transport.fetch(Request(server.url(), limits=BodyLimits(1000)))
+        assert (await transport.fetch(Request(server.url()))).body == TEXT
+
+
+async def test_the_body_of_an_error_is_read_whatever_its_type() -> None:
+    async with Server(sends(answer(b"no", status="404 Not Found"))) as server, opened(server) as transport:
+        response = await transport.fetch(Request(server.url(), limits=BodyLimits(accepts=only_html)))
+        assert (response.status, response.unread, response.body) == (404, False, b"no")
+
+
+def test_requests_with_other_limits_are_requests_of_their_own() -> None:
+    site = ScriptedSite(lambda request: "page", seconds=1.0)
+    client = site.client({"http": {"concurrency": 9}})
+
+    async def both() -> None:
+        requests = (Request("http://a.example/", limits=limits) for limits in (None, BodyLimits(9)))
+        await asyncio.gather(*map(client.fetch, requests))
+        await client.close()
+
+    run(both())
+    assert len(site.urls) == 2
+
+
+async def test_a_body_that_was_not_read_is_not_kept_in_the_cache(tmp_path: Path) -> None:
+    class Network:
+        async def fetch(self, request: Request) -> Response:
+            unread = request.limits is not None
+            headers = CIMultiDict({"Cache-Control": "max-age=1000", "Content-Type": "text/html"})
+            return Response(request.url, 200, headers, b"" if unread else b"page", unread=unread)
+
+        async def close(self) -> None:
+            """Nothing is open."""
+
+    settings = WebSettings(http=HttpSettings(cache=tmp_path / "cache.db", robots=False))
+    async with Client.open(settings, network=Network()) as client:
+        first = await client.fetch(Request("http://a.example/", limits=BodyLimits(accepts=only_html)))
+        second = await client.fetch(Request("http://a.example/"))
+        third = await client.fetch(Request("http://a.example/"))
+    assert (first.unread, second.body, third.body, third.stored) == (True, b"page", b"page", "cache")

@@ -133,7 +133,9 @@ def run(
     """
     options = RunOptions(
         *(plan_path, plan, input or (), set or (), output, append, overwrite, format, trace, timeout),
-        *(allow_empty, quiet, report, LogOptions(verbose, log_file, log_format, quiet), job),
+        *(allow_empty, quiet, report),
+        log=LogOptions(verbose, log_file, log_format, quiet),
+        job=job,
     )
     given: dict[str, Any] = {"ops": ops, "workers": workers, "mode": mode, "capacity": capacity}
     given |= {"memory": memory, **database_options(db), **web_options(offline, cache, record, replay)}
@@ -142,7 +144,10 @@ def run(
 
 
 class RunOptions(msgspec.Struct, frozen=True):
-    """The options of one run, as the command line gives them."""
+    """The options of one run, as the command line gives them.
+
+    The settings of a plan of the library are those of the working folder.
+    """
 
     plan_path: str
     plan: str | None = None
@@ -157,6 +162,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     allow_empty: bool = False
     quiet: bool = False
     report: str | None = None
+    is_of_library: bool = False
     log: LogOptions = msgspec.field(default_factory=LogOptions)
     job: str | None = None
 
@@ -166,7 +172,7 @@ def run_plan(options: RunOptions, given: Mapping[str, Any]) -> None:
     with logged(options.log) as log, reported(options) as reporter:
         if options.append and options.overwrite:
             raise InputError("-o appends and -O overwrites: give one of them")
-        settings = web_configuration(given, options.plan_path)
+        settings = web_configuration(given, None if options.is_of_library else options.plan_path)
         reporter.shows_account = settings.account and not options.quiet
         registry = load_modules(settings.ops)
         program = reporter.program = load_program(options.plan_path, options.plan, registry)
