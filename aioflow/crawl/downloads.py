@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -18,6 +18,9 @@ from aioflow.web.http import BodyLimits, Request, Response
 from aioflow.web.urls import without_userinfo
 from aioflow.wrappers.calls import WrapperSession, accepted
 from aioflow.wrappers.media import SNIFFED_BYTES
+
+if TYPE_CHECKING:
+    from aioflow.jobs import JobRecords
 
 DOWNLOADED = Schema(
     ("final-url", "status", "mime", "charset", "language", "size", "fetched", "seconds", "body"),
@@ -91,6 +94,12 @@ class Downloads:
     """The downloads of one statement."""
 
     def __init__(self, schema: Schema, limits: DownloadLimits, outer: bool, context: Context) -> None:
+        self._records: JobRecords | None = None
+        if context.run.is_job:
+            from aioflow.jobs import JobRecords, RecordingContext  # few runs are jobs
+
+            self._records = context.service(JobRecords)
+            context = RecordingContext.around(context)
         session = context.service(CrawlSession)
         web = session.web
         self.window = max(context.workers, web.settings.window_rows)
@@ -101,6 +110,9 @@ class Downloads:
         self._types = limits.types
         self._most_bytes = min(limits.most_bytes or web.settings.body_bytes, web.settings.body_bytes)
         self._quota = None if limits.pages is None else session.quota(context.position, limits.pages)
+        types = None if limits.types is None else limits.types.text
+        self._stage = f"download {self._most_bytes} {limits.seconds} {types} {outer}"
+        self._place = f"download {_path_of(context.position)}"
         most = None if limits.most_bytes is None else self._most_bytes
         accepts = None if limits.types is None else limits.types.accepts
         self._request: Mapping[str, Any] = {
@@ -121,9 +133,31 @@ class Downloads:
             return []
         if not isinstance(url, str):
             url = str(url)
-        if self._quota is not None and not self._quota.take():
+        if self._quota is not None and not await self._may_ask(self._quota, url):
             self._note_end(self._quota)
             return []
+        if self._records is None:
+            return await self._fetched(url)
+        return await self._recorded(self._records, url)
+
+    async def _may_ask(self, quota: PageQuota, url: str) -> bool:
+        """Claim a page of the quota; under a job, those of earlier attempts stay claimed."""
+        if self._records is None or self._records.exchange is None:
+            return quota.take()
+        from aioflow.jobs.recording import record_key
+
+        (is_ours,) = await self._records.exchange.claim(self._place, [record_key("", (url,))], quota.pages)
+        return is_ours
+
+    async def _recorded(self, records: JobRecords, url: str) -> Batch:
+        """Return what a record of the job has of a page, or download it and record that."""
+        from aioflow.jobs.recording import record_key, recorded_call
+
+        key = record_key(self._stage, (url,))
+        rows, _ = await recorded_call(records, key, lambda: self._fetched(url), self._context)
+        return rows
+
+    async def _fetched(self, url: str) -> Batch:
         response = await self._fetch(Request(url, **self._request))
         if response.status in ABSENT:
             return self._missing(response)
@@ -146,6 +180,10 @@ class Downloads:
         said = response.headers.get("Content-Type", "")
         body = response.body
         assert isinstance(body, bytes), "no streamed body was asked for"
+        if self._records is not None:
+            from aioflow.jobs.recording import note_page
+
+            note_page(response.url, has_items=True)
         start = body[:SNIFFED_BYTES]
         mime = media_type(said, start)
         if response.unread or (self._types is not None and not self._types.accepts(said, start)):
@@ -165,6 +203,16 @@ class Downloads:
     def _too_large(self, response: Response) -> WebError:
         shown = without_userinfo(response.url)
         return ResponseTooLargeError(f"{shown}: a body of more than {self._most_bytes} bytes")
+
+
+def _path_of(position: Position) -> str:
+    """Return the place of a statement in its plan and in the calls that lead there, the same in each run."""
+    indexes = []
+    place: Position | None = position
+    while place is not None:
+        indexes.append(str(place.index))
+        place = place.caller
+    return ".".join(reversed(indexes))
 
 
 def _times(response: Response) -> tuple[datetime, float]:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -87,6 +87,8 @@ class JobStore:
         self._lock = lock
         self._unstored: dict[bytes, StageRecord] = {}
         self._storing: dict[bytes, StageRecord] = {}
+        self._claimed: dict[str, int] = {}  # keys of each group, in all attempts
+        self._unstored_claims: set[tuple[str, bytes]] = set()
         self._latest_store = 0.0
         # Records of this attempt are not looked for: none of them is asked for twice, but by chance.
         self._has_earlier = not is_new
@@ -146,21 +148,38 @@ class JobStore:
 
     async def flush(self) -> None:
         """Make everything durable that was put."""
-        if not self._unstored:
+        if not self._unstored and not self._unstored_claims:
             return
         self._latest_store = monotonic()
         group, self._unstored = self._unstored, {}
+        claims, self._unstored_claims = self._unstored_claims, set()
         self._storing |= group
-        await self._worker.call(lambda connection: _store(connection, group), interruptible=False)
+        await self._worker.call(lambda connection: _store(connection, group, claims), interruptible=False)
         for key in group:
             self._storing.pop(key, None)
         _STORED()
 
     async def claim(self, group: str, keys: Sequence[bytes], most: int | None = None) -> list[bool]:
         """Claim keys for a group, at most so many in all; return of each whether the group has it."""
-        return await self._worker.call(
-            lambda connection: _claimed(connection, group, keys, most), interruptible=False
-        )
+        if group not in self._claimed:
+            self._claimed[group] = await self._worker.call(
+                lambda connection: _count_claims(connection, group), interruptible=False
+            )
+        known: set[bytes] = set()
+        if self._has_earlier:
+            known = await self._worker.call(
+                lambda connection: _known_claims(connection, group, keys), interruptible=False
+            )
+        return [key in known or self._claim_one(group, key, most) for key in keys]
+
+    def _claim_one(self, group: str, key: bytes, most: int | None) -> bool:
+        if (group, key) in self._unstored_claims:
+            return True
+        if most is not None and self._claimed[group] >= most:
+            return False
+        self._claimed[group] += 1
+        self._unstored_claims.add((group, key))
+        return True
 
     async def statistics(self) -> ExchangeStatistics:
         return await self._worker.call(_counted, interruptible=False)
@@ -225,39 +244,30 @@ def _found(connection: sqlite3.Connection, key: bytes) -> str | None:
     return None if found is None else str(found[0])
 
 
-def _store(connection: sqlite3.Connection, group: Mapping[bytes, StageRecord]) -> None:
+def _store(
+    connection: sqlite3.Connection, group: Mapping[bytes, StageRecord], claims: Iterable[tuple[str, bytes]]
+) -> None:
     rows = [
         (key, int(record.failure is not None), record.host, record.encoded()) for key, record in group.items()
     ]
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.executemany("INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?)", rows)
+        connection.executemany("INSERT OR IGNORE INTO claims VALUES (?, ?)", claims)
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
 
 
-def _claimed(
-    connection: sqlite3.Connection, group: str, keys: Sequence[bytes], most: int | None
-) -> list[bool]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        (taken,) = connection.execute("SELECT count(*) FROM claims WHERE claimed_by = ?", (group,)).fetchone()
-        claimed = []
-        for key in keys:
-            known = connection.execute("SELECT 1 FROM claims WHERE claimed_by = ? AND key = ?", (group, key))
-            is_ours = known.fetchone() is not None
-            if not is_ours and (most is None or taken < most):
-                connection.execute("INSERT INTO claims VALUES (?, ?)", (group, key))
-                taken += 1
-                is_ours = True
-            claimed.append(is_ours)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    return claimed
+def _count_claims(connection: sqlite3.Connection, group: str) -> int:
+    (count,) = connection.execute("SELECT count(*) FROM claims WHERE claimed_by = ?", (group,)).fetchone()
+    return int(count)
+
+
+def _known_claims(connection: sqlite3.Connection, group: str, keys: Sequence[bytes]) -> set[bytes]:
+    query = "SELECT 1 FROM claims WHERE claimed_by = ? AND key = ?"
+    return {key for key in keys if connection.execute(query, (group, key)).fetchone() is not None}
 
 
 def _counted(connection: sqlite3.Connection) -> ExchangeStatistics:

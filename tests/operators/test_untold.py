@@ -32,6 +32,7 @@ HOUSES: Rows = [
 ]
 OWNERS: Rows = [{"k": 1, "price": 99, "owner": "Ann"}, {"k": 3, "price": 2, "owner": "Bob"}]
 DOCUMENTS: Rows = [{"k": 1, "xml": "<h><p>1</p></h>"}, {"k": 2, "xml": "<h><p>2</p><p>3</p></h>"}]
+URLS: Rows = [{"url": f"http://a.example/{name}", "depth": 1, "text": name * 9} for name in ("x", "y")]
 STYLESHEET = "<p xsl:version='3.0' xmlns:xsl='http://www.w3.org/1999/XSL/Transform'>x</p>"
 PEOPLE: Rows = [{"id": 1, "owner": "Ann", "age": 30}, {"id": 3, "owner": "Bob", "age": 40}]
 CONDITIONS: Rows = [{"text": "price > 5"}]
@@ -142,6 +143,10 @@ CASES = (
     Case('log (a, "found" : out)'),
     Case('window (a, 5 : windows) unpack (windows, "window" : inside) project (inside, "k, price" : out)'),
     Case('pack (a, "packed" : packs) unpack (packs, "packed" : out)'),
+    Case("normalize_url (urls : out)", {"urls": URLS}),
+    Case("allowed (urls : out)", {"urls": URLS}),
+    Case("seen (urls : out)", {"urls": URLS}),
+    Case("near_duplicates (urls : out)", {"urls": URLS}),
     Case("rel2xml (houses : out)", {"houses": HOUSES}),  # it writes only what it was told
     Case('xml2rel (docs, "xml", "h", "p, q" : out)', {"docs": DOCUMENTS}),
     Case('xml2rel (docs, "xml", "h", "p number" : out) {OUTER}', {"docs": DOCUMENTS}),

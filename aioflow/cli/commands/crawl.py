@@ -16,6 +16,7 @@ from aioflow.cli.options import (
     Cache,
     FormatOption,
     FormulasOption,
+    JobName,
     LogFile,
     LogFormat,
     LogFormatName,
@@ -80,6 +81,7 @@ def crawl(
     record: Record = None,
     replay: Replay = None,
     formulas: FormulasOption = None,
+    job: JobName = None,
     quiet: Quiet = False,
     report: ReportFile = None,
     verbose: Verbose = 0,
@@ -108,6 +110,7 @@ def crawl(
         report=report,
         is_of_library=True,
         log=LogOptions(verbose, log_file, log_format, quiet),
+        job=job,
     )
     given: dict[str, Any] = {"workers": workers, **web_options(offline, cache, record, replay)}
     given |= {} if formulas is None else {"files": {"formulas": formulas}}
