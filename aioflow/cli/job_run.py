@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -78,9 +78,9 @@ async def opened_job(
     name: str,
     settings: Configuration,
     program: Program,
-    inputs: Mapping[str, Any],
-    parameters: Mapping[str, Any],
     plan_path: str,
+    inputs: Sequence[str],
+    parameters: Sequence[str],
 ) -> AsyncIterator[JobAttempt]:
     """Open a job for one attempt, and note in the end what became of it.
 
@@ -91,7 +91,9 @@ async def opened_job(
             raise InputError(
                 f"plan {plan.name} has COMMIT: batch, and a job commits once, at its end: leave --job out"
             )
-    fingerprint = fingerprint_of(_plain(inputs), _plain(parameters))
+    if any(text.rpartition("=")[2] == "-" for text in inputs):
+        raise InputError("a job reads its inputs again in each attempt: give a file instead of stdin")
+    fingerprint = fingerprint_of(list(inputs), list(parameters))
     store = await JobStore.open(job_folder(settings).of(name))
     try:
         found = await store.description()
@@ -120,11 +122,6 @@ async def opened_job(
             raise
     finally:
         await store.close()
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return inputs as texts: a file that is read as it comes counts by its name."""
-    return {name: value if isinstance(value, str) else repr(value) for name, value in values.items()}
 
 
 async def has_committed_before(engine: Engine, program: Program, run_id: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, cast
 
 from aioflow.authoring.context import Context
 from aioflow.authoring.services import AccountEntry, Scope, ServiceHost
+from aioflow.config.masking import mask
 from aioflow.errors import AioflowError, message_of
 from aioflow.jobs.exchange import Exchange, StageFailure, StageRecord
 from aioflow.relation import Batch, Row
@@ -155,4 +156,4 @@ def note_page(url: str, has_items: bool) -> None:
     """Take down that the call of the present task read a page."""
     record = _present.get()
     if record is not None:
-        record.pages.append((url, has_items))
+        record.pages.append((mask(url), has_items))

@@ -154,7 +154,10 @@ class JobStore:
         group, self._unstored = self._unstored, {}
         claims, self._unstored_claims = self._unstored_claims, set()
         self._storing |= group
-        await self._worker.call(lambda connection: _store(connection, group, claims), interruptible=False)
+        try:
+            await self._worker.call(lambda connection: _store(connection, group, claims), interruptible=False)
+        except sqlite3.Error as error:
+            raise JobError(f"the records of the job {self.folder.name} cannot be stored: {error}") from error
         for key in group:
             self._storing.pop(key, None)
         _STORED()

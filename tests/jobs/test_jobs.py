@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from aioflow.demo.running import Site, running_site
+from aioflow.jobs import JobStore
 from tests.cli.program import aioflow, start
 from tests.jobs.campaign import run_campaign
 from tests.jobs.job_plan import EFFECTS, WORKERS, pages, undisturbed, write_plan
@@ -169,13 +170,25 @@ def test_a_plan_that_commits_as_it_streams_is_no_job(folder: Path) -> None:
     assert "plan houses has COMMIT: batch, and a job commits once" in done.stderr
 
 
-def test_two_processes_do_not_work_on_one_job(folder: Path) -> None:
-    with start("run", "houses.plan", "--job", "j", "-i", "-", cwd=folder):
-        while not (folder / "aioflow-jobs" / "j" / "job.db").exists():
-            pass
-        done = aioflow("run", "houses.plan", "--job", "j", "-i", "-", cwd=folder, input="")
-        assert done.returncode == 2
-        assert "the job j is being worked on by another process" in done.stderr
+async def test_two_processes_do_not_work_on_one_job(folder: Path) -> None:
+    store = await JobStore.open(folder / "aioflow-jobs" / "j")
+    try:
+        done = aioflow("run", "houses.plan", "--job", "j", "-i", "city=Irvine", cwd=folder)
+    finally:
+        await store.close()
+    assert done.returncode == 2
+    assert "the job j is being worked on by another process" in done.stderr
+
+
+def test_inputs_are_read_again_in_each_attempt(folder: Path) -> None:
+    (folder / "cities.jsonl").write_text('{"city": "Irvine"}\n')
+    command = ("run", "houses.plan", "--job", "j", "-i", "cities=@cities.jsonl", "-O", "out.jsonl")
+    assert aioflow(*command, cwd=folder, AIOFLOW_KILL_AT="job record put:9").returncode == -signal.SIGKILL
+    assert aioflow(*command, cwd=folder).returncode == 0
+    assert sorted((folder / "out.jsonl").read_text().splitlines()) == undisturbed(folder)
+    done = aioflow("run", "houses.plan", "--job", "k", "-i", "-", cwd=folder, input='{"city": "Irvine"}')
+    assert done.returncode == 2
+    assert "give a file instead of stdin" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["../x", "", "a b", ".hidden"])

@@ -265,7 +265,7 @@ async def _run_job(
     from aioflow.jobs.store import JobState
 
     assert options.job is not None
-    given = (arguments["inputs"], arguments["parameters"], options.plan_path)
+    given = (options.plan_path, options.inputs, options.parameters)
     async with opened_job(options.job, settings, program, *given) as attempt:
         if attempt.description.state is JobState.FINISHED:
             _note(finished_note(options.job, attempt.description))
