@@ -108,3 +108,9 @@ def test_mistakes_are_told(command: Command, arguments: tuple[str, ...], message
 def test_an_address_that_no_plan_may_reach_is_refused_with_the_reason(command: Command) -> None:
     done = command("crawl", "http://127.0.0.1:9/", "--show", "refused")
     assert "127.0.0.1" in rows(done.output)[0]["reason"]
+
+
+def test_without_pages_the_way_to_the_reasons_is_told(command: Command) -> None:
+    done = command("crawl", "http://127.0.0.1:9/")
+    assert done.code == 3
+    assert "`--show refused` lists the addresses of which no page came, and why" in done.messages

@@ -10,7 +10,7 @@ import typer
 
 from aioflow.cli.commands.run import RunOptions, run_plan
 from aioflow.cli.config import web_options
-from aioflow.cli.exit import guarded
+from aioflow.cli.exit import NOTHING_FOUND, guarded, print_message
 from aioflow.cli.options import (
     AppendTo,
     Cache,
@@ -114,7 +114,12 @@ def crawl(
     )
     given: dict[str, Any] = {"workers": workers, **web_options(offline, cache, record, replay)}
     given |= {} if formulas is None else {"files": {"formulas": formulas}}
-    run_plan(options, given)
+    try:
+        run_plan(options, given)
+    except SystemExit as ended:
+        if ended.code == NOTHING_FOUND and show == "pages":
+            print_message("note", "`--show refused` lists the addresses of which no page came, and why")
+        raise
 
 
 def _given(**options: str | None) -> dict[str, str]:
