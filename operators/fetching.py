@@ -35,7 +35,7 @@ from aioflow.crawl import (
     unpacked,
 )
 from aioflow.errors import InputError, suggestion
-from aioflow.expressions import Attributes
+from aioflow.expressions import Attributes, SortKeys
 from aioflow.operators.function_calls import DependentJoin
 from aioflow.operators.settings import Count, Positive
 from aioflow.relation import Batch, Type, Value
@@ -95,6 +95,7 @@ async def download(
     max_bytes: ByteSize | None = None,
     seconds: Positive | None = None,
     max_pages: Count | None = None,
+    priority: SortKeys | None = None,
     outer: bool = False,
     context: Context,
 ) -> AsyncGenerator[Batch, None]:
@@ -117,6 +118,8 @@ async def download(
         seconds: the time for a request with its body; by default `http.total_seconds`.
         max_pages: the number of pages that are asked for, over all levels of a tail recursion. Further
             tuples are dropped and counted.
+        priority: sort keys such as `depth, score desc`: of the tuples that wait for their host, those that
+            come first in this order are asked for first, over all levels of a recursion.
         outer: keep the tuples of missing pages, with their status and without a body.
 
     Examples:
@@ -125,7 +128,8 @@ async def download(
     """
     assert rel.schema is not None
     pages = None if max_pages is None else int(max_pages)
-    limits = DownloadLimits(max_bytes, seconds, types, pages)
+    rank = None if priority is None else priority.key
+    limits = DownloadLimits(max_bytes, seconds, types, pages, rank)
     downloads = Downloads(rel.schema, limits, outer, context)
     with DependentJoin(rel.schema, DOWNLOADED, False, context.memory) as joining:
         calls = map_concurrently(downloads.rows, rel, context, permit=False, window=downloads.window)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -45,6 +45,7 @@ class DownloadLimits(msgspec.Struct, frozen=True):
     seconds: float | None = None
     types: MediaTypes | None = None
     pages: int | None = None
+    rank: Callable[[Row], Any] | None = None  # sorts as the tuples whose pages are asked for first
 
 
 class PageQuota:
@@ -108,6 +109,7 @@ class Downloads:
         self._outer = outer
         self._context = context
         self._types = limits.types
+        self._rank = limits.rank
         self._most_bytes = min(limits.most_bytes or web.settings.body_bytes, web.settings.body_bytes)
         self._quota = None if limits.pages is None else session.quota(context.position, limits.pages)
         types = None if limits.types is None else limits.types.text
@@ -136,9 +138,11 @@ class Downloads:
         if self._quota is not None and not await self._may_ask(self._quota, url):
             self._note_end(self._quota)
             return []
+        # Those of one statement can be compared with each other, and with none of another.
+        rank = () if self._rank is None else (self._place, self._rank(row))
         if self._records is None:
-            return await self._fetched(url)
-        return await self._recorded(self._records, url)
+            return await self._fetched(url, rank)
+        return await self._recorded(self._records, url, rank)
 
     async def _may_ask(self, quota: PageQuota, url: str) -> bool:
         """Claim a page of the quota; under a job, those of earlier attempts stay claimed."""
@@ -149,16 +153,16 @@ class Downloads:
         (is_ours,) = await self._records.exchange.claim(self._place, [record_key("", (url,))], quota.pages)
         return is_ours
 
-    async def _recorded(self, records: JobRecords, url: str) -> Batch:
+    async def _recorded(self, records: JobRecords, url: str, rank: tuple[Any, ...]) -> Batch:
         """Return what a record of the job has of a page, or download it and record that."""
         from aioflow.jobs.recording import record_key, recorded_call
 
         key = record_key(self._stage, (url,))
-        rows, _ = await recorded_call(records, key, lambda: self._fetched(url), self._context)
+        rows, _ = await recorded_call(records, key, lambda: self._fetched(url, rank), self._context)
         return rows
 
-    async def _fetched(self, url: str) -> Batch:
-        response = await self._fetch(Request(url, **self._request))
+    async def _fetched(self, url: str, rank: tuple[Any, ...]) -> Batch:
+        response = await self._fetch(Request(url, rank=rank, **self._request))
         if response.status in ABSENT:
             return self._missing(response)
         return [await self._page(accepted(response))]

@@ -17,7 +17,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from threading import Lock
 from types import TracebackType
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -89,8 +89,8 @@ PATIENCE_SECONDS = 1.0
 current_run: ContextVar[str] = ContextVar("aioflow run", default="")
 
 
-# Urgent first (False sorts before True), then in the order of arrival.
-Place: TypeAlias = tuple[bool, int]
+# Urgent first (False sorts before True), then by rank, then in the order of arrival.
+Place: TypeAlias = tuple[bool, tuple[Any, ...], int]
 
 
 class FairQueue:
@@ -106,9 +106,9 @@ class FairQueue:
     def __bool__(self) -> bool:
         return bool(self._by_run)
 
-    def place(self, urgent: bool) -> Place:
-        """Return the next place; a request that has to wait again may keep its own."""
-        return (not urgent, next(self._numbers))
+    def place(self, urgent: bool, rank: tuple[Any, ...] = ()) -> Place:
+        """Return the next place; a request that has to wait again may keep its own. Lower ranks go first."""
+        return (not urgent, rank, next(self._numbers))
 
     def add(self, request: Future[None], run: str, place: Place) -> None:
         heappush(self._by_run.setdefault(run, []), (place, request))
@@ -191,8 +191,13 @@ class Permits:
             return True
         return False
 
-    async def acquire(self, urgent: bool = False, told_why: Callable[[Permits], None] | None = None) -> None:
-        """Take a permit, waiting for one if need be.
+    async def acquire(
+        self,
+        urgent: bool = False,
+        told_why: Callable[[Permits], None] | None = None,
+        rank: tuple[Any, ...] = (),
+    ) -> None:
+        """Take a permit, waiting for one if need be. Of those that wait, lower ranks go first.
 
         `told_why` is called when that takes long because functions outlast their callers.
         """
@@ -200,7 +205,7 @@ class Permits:
             return
         granted: Future[None] = asyncio.get_running_loop().create_future()
         run = current_run.get()
-        self._requests.add(granted, run, self._requests.place(urgent))
+        self._requests.add(granted, run, self._requests.place(urgent, rank))
         if told_why is not None:
             self._told_why[granted] = told_why
         self._listen_for_returns()

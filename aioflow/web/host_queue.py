@@ -45,7 +45,7 @@ class HostQueueFetcher:
                         raise _refusal(host, request, loop.time())
                     if place is None:
                         _LOG.debug("%s waits for its turn at %s", ShownUrl(request.url), host.name)
-                    place = place or host.pace.place(request.urgent)
+                    place = place or host.pace.place(request.urgent, request.rank)
                     await host.pace.turn(place)
                 response = await self._try(host, request, asked)
                 if response is not None:
@@ -59,7 +59,7 @@ class HostQueueFetcher:
         sent = False
         response: Response | None = None
         try:
-            await host.slots.acquire(request.urgent)
+            await host.slots.acquire(request.urgent, rank=request.rank)
             try:
                 if pace.may_send(time()):
                     async with request.permit(host.name, mask(without_userinfo(request.url))):

@@ -11,7 +11,7 @@ from asyncio import Future, TimerHandle
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aioflow.runtime.budget import FairQueue, Permits, Place, current_run
 from aioflow.web.errors import AddressRefusedError, CircuitOpenError
@@ -226,9 +226,9 @@ class RateLimiter:
         self._tolerance = (max(burst, 1) - 1) * new
         self._admit()
 
-    def place(self, urgent: bool) -> Place:
+    def place(self, urgent: bool, rank: tuple[Any, ...] = ()) -> Place:
         """Return a place in the queue, to be kept if the request has to wait for a turn again."""
-        return self._waiting.place(urgent)
+        return self._waiting.place(urgent, rank)
 
     async def turn(self, place: Place) -> None:
         """Wait until it makes sense to ask for a slot and a permit; then send, or give the turn back."""

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -71,6 +71,8 @@ class Request:
     limits: BodyLimits | None = None
     robots: bool = True
     urgent: bool = False
+    # Of the requests that wait for a host, lower ranks go first.
+    rank: tuple[Any, ...] = field(default=(), repr=False, compare=False)
     cookies: CookieStore | None = None
     timeout_seconds: float | None = None  # in place of the configured total
     permit: Permit = field(default=no_permit, repr=False, compare=False)

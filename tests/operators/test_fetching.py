@@ -161,6 +161,23 @@ def test_max_pages_bounds_the_requests_of_all_levels_exactly(mode: Mode) -> None
     assert any("stopped at MAX_PAGES: 10" in note for note in result.statistics.notes)
 
 
+@pytest.mark.parametrize("keys", ["score desc", "-score", "0, score desc"])
+def test_waiting_tuples_are_asked_for_by_priority(keys: str) -> None:
+    """The first one does not wait, so it cannot be overtaken."""
+    rows = [{"url": f"{SITE}/{number}", "score": number} for number in range(1, 9)]
+    answers = {f"/{number}": Answer(PAGE, seconds=1) for number in range(1, 9)}
+    statement = f'download (x : out) {{PRIORITY: "{keys}"}}'
+    _, site = fetched(statement, answers, rows, http={"concurrency": 1})
+    assert [url.rpartition("/")[2] for url in site.urls] == ["1", "8", "7", "6", "5", "4", "3", "2"]
+
+
+def test_without_a_priority_the_first_is_asked_for_first() -> None:
+    rows = urls(*(f"/{number}" for number in range(9)))
+    answers = {f"/{number}": Answer(PAGE, seconds=1) for number in range(9)}
+    _, site = fetched("download (x : out)", answers, rows, http={"concurrency": 1})
+    assert site.urls == [row["url"] for row in rows]
+
+
 def test_an_early_end_gives_up_the_pages_on_their_way() -> None:
     site = ScriptedSite(lambda request: PAGE, seconds=1.0)
     text = plan("download (x : pages) limit (pages, 1 : out)", ["x"])
