@@ -6,6 +6,7 @@ Nothing here leads to the rest of the site, and nothing of the rest leads here.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 from hashlib import md5
 from html import escape
 from itertools import count
@@ -190,8 +191,10 @@ class Traps:
     async def _endless(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/html; charset=utf-8"})
         await response.prepare(request)
-        while True:  # until the client hangs up
-            await response.write(_CHUNK)
+        with suppress(ConnectionError):  # the client hangs up
+            while True:
+                await response.write(_CHUNK)
+        return response
 
     async def _huge(self, request: web.Request) -> web.StreamResponse:
         return web.Response(body=_CHUNK * (_HUGE_BYTES // len(_CHUNK) + 1), content_type="text/html")
