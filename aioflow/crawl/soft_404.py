@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from aioflow.authoring.context import Context
 from aioflow.authoring.services import Scope, ServiceHost
-from aioflow.crawl.documents import page_text, page_title
+from aioflow.crawl.documents import is_heavy, page_text, page_title
 from aioflow.crawl.downloads import CrawlSession
 from aioflow.crawl.media_types import MARKUP_TYPES
 from aioflow.relation import Document, Value
@@ -32,7 +32,7 @@ _PHRASES = (
 _STATUS_IN_TITLE = re.compile(r"(?<![\w.,])404(?![\w,])")
 _SEARCHED = 16 * 1024  # characters of a page
 _SEARCHED_TEXT = 500  # of what people read
-_LONGEST_TEXT = 20_000
+_READ = 64 * 1024  # characters of a page that is compared
 _MOST_BYTES = 1_000_000
 _MOST_PROBES = 100  # of one host
 _LEAST_SHARE = 0.7  # of the words of two pages that both have
@@ -47,10 +47,10 @@ def sounds_missing(document: Value) -> bool:
         return False
     if _STATUS_IN_TITLE.search(page_title(document) or ""):
         return True
-    beginning = document.text[:_SEARCHED]
-    if not _has_phrase(beginning):
+    beginning = Document(document.text[:_SEARCHED], "html")
+    if not _has_phrase(beginning.text) or is_heavy(beginning):
         return False
-    page = page_text(Document(beginning, "html"))
+    page = page_text(beginning)
     return _has_phrase(page.title or "") or _has_phrase((page.text or "")[:_SEARCHED_TEXT])
 
 
@@ -60,9 +60,11 @@ def _has_phrase(text: str) -> bool:
 
 
 def words_of(document: Document, url: str) -> frozenset[str]:
-    """Return the words of a page that are not those of its URL."""
-    text = page_text(Document(document.text[: _MOST_BYTES // 4], "html")).text or ""
-    found = _WORD.findall(text[:_LONGEST_TEXT].lower())
+    """Return the words of a page that are not those of its URL; none of one that takes long to read."""
+    beginning = Document(document.text[:_READ], "html")
+    if is_heavy(beginning):
+        return frozenset()
+    found = _WORD.findall((page_text(beginning).text or "").lower())
     return frozenset(found).difference(_WORD.findall(url.lower()))
 
 

@@ -105,6 +105,12 @@ def test_requests_are_one_for_a_folder_and_few_for_a_host() -> None:
     assert counters(result)["probes"] == _MOST_PROBES
 
 
+def test_a_page_that_takes_long_to_read_is_kept() -> None:
+    page = "<title>Not found</title><p>not found" + "<b>" * 100 + "<i " + "a=1 " * 100_000
+    result, _ = checked(lambda request: page, "/a/1")
+    assert paths(result, "kept") == ["/a/1"]
+
+
 def test_the_first_page_of_a_site_is_always_there() -> None:
     result, site = checked(missing, "/")
     assert (paths(result, "kept"), len(site.urls)) == (["/"], 1)
