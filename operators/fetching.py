@@ -273,8 +273,8 @@ async def soft_404_filter(rel: Stream, *, context: Context) -> AsyncGenerator[To
     """Keep the pages that are there. Those that only say “not found” leave with the `reason` soft 404.
 
     Some hosts answer 200 for pages that do not exist. A page whose title or first words say that there is
-    none, in one of ten languages, is compared with the answer to an address beside it that cannot exist. It
-    is refused if both have seven of ten words in common, words of the URL aside. There is one such request
+    none, in one of eleven languages, is compared with the answer to an address beside it that cannot exist.
+    It is refused if both have seven of ten words in common, words of the URL aside. There is one such request
     for a folder, and at most 100 for a host. A page that says it in other words is kept.
 
     Arguments:
