@@ -9,7 +9,7 @@ FAMILIES = {
     "databases": ("dbappend", "dbexport", "dbimport", "dbquery", "dbupdate"),
     "differences": ("diff",),
     "email": ("email",),
-    "fetching": ("content_filter", "download", "extract_links", "extract_text"),
+    "fetching": ("content_filter", "download", "extract_links", "extract_text", "soft_404_filter"),
     "files": ("read", "write"),
     "functions": ("aggregate", "apply"),
     "grammars": ("parse",),

@@ -1,5 +1,5 @@
-"""Blocks of crawlers between the frontier and the store: download, content_filter, extract_links and
-extract_text.
+"""Blocks of crawlers between the frontier and the store: download, content_filter, soft_404_filter,
+extract_links and extract_text.
 
 Each works alone; `plans/crawl.plan` composes them. The family `storing` has the last block, `store`.
 """
@@ -20,10 +20,13 @@ from aioflow.crawl import (
     LINKS,
     MARKUP_TYPES,
     PAGE_TAGS,
+    SOFT_404,
+    CrawlAccount,
     DownloadLimits,
     Downloads,
     LinkReading,
     MediaTypes,
+    MissingPages,
     PageLinks,
     PageText,
     is_heavy,
@@ -206,12 +209,18 @@ async def content_filter(
             yield To("kept", batch)
             continue
         refused = [(row, reason) for row, reason in zip(batch, reasons, strict=True) if reason]
-        for _, reason in refused:
-            context.count(f"refused: {reason}")
+        _count([reason for _, reason in refused], context)
         if kept := [row for row, reason in zip(batch, reasons, strict=True) if not reason]:
             yield To("kept", kept)
         with DependentJoin(rel.schema, _REASON, False, context.memory) as joining:
             yield To("refused", [each for row, why in refused for each in joining.rows(row, ((why,),))])
+
+
+def _count(reasons: Sequence[str], context: Context) -> None:
+    """Count pages that are left out."""
+    context.service(CrawlAccount).leave_out_pages(reasons)
+    for reason in reasons:
+        context.count(f"refused: {reason}")
 
 
 def _refusals(
@@ -249,6 +258,46 @@ def _refusals(
         return None
 
     return reason
+
+
+# --- soft_404_filter ----------------------------------------------------------------------------
+
+
+def _soft_404_schema(inputs: Sequence[Schema | None], settings: Settings) -> Sequence[Schema | None] | None:
+    needs(inputs[0], "url")
+    return _filter_schema(inputs, settings)
+
+
+@operator(outputs=("kept", "refused"), schema=_soft_404_schema, depends_on_arrival=True)
+async def soft_404_filter(rel: Stream, *, context: Context) -> AsyncGenerator[To, None]:
+    """Keep the pages that are there. Those that only say “not found” leave with the `reason` soft 404.
+
+    Some hosts answer 200 for pages that do not exist. A page whose title or first words say that there is
+    none, in one of eleven languages, is compared with the answer to an address beside it that cannot exist.
+    It is refused if both have seven of ten words in common, words of the URL aside. There is one such request
+    for a folder, and at most 100 for a host. A page that says it in other words is kept.
+
+    Arguments:
+        rel: pages, as `download` gives them.
+
+    Examples:
+        soft_404_filter (pages : kept)
+        soft_404_filter (pages : kept, refused)
+    """
+    assert rel.schema is not None
+    missing = context.service(MissingPages)
+    url, body = rel.schema.position("url"), rel.schema.position("body")
+    async for batch in rel.batches():
+        refused = [row for row in batch if await missing.has(str(row[url]), row[body], context)]
+        if not refused:
+            yield To("kept", batch)
+            continue
+        _count([SOFT_404] * len(refused), context)
+        left_out = set(map(id, refused))
+        if kept := [row for row in batch if id(row) not in left_out]:
+            yield To("kept", kept)
+        with DependentJoin(rel.schema, _REASON, False, context.memory) as joining:
+            yield To("refused", [each for row in refused for each in joining.rows(row, ((SOFT_404,),))])
 
 
 # --- extract_links ------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from aioflow.crawl.patterns import DomainList, UrlPatterns
     from aioflow.crawl.rules import UrlRules
     from aioflow.crawl.sitemaps import SitemapEntry, SitemapError, SitemapReader
+    from aioflow.crawl.soft_404 import SOFT_404, MissingPages
     from aioflow.crawl.traps import TRAPS, CrawlTraps, TrapNames
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "MARKUP_TYPES",
     "MOST_DISTANCE",
     "PAGE_TAGS",
+    "SOFT_404",
     "TRAPS",
     "ClaimedKeys",
     "Claims",
@@ -48,6 +50,7 @@ __all__ = [
     "FingerprintBands",
     "LinkReading",
     "MediaTypes",
+    "MissingPages",
     "PageFiles",
     "PageLinks",
     "PageText",
@@ -92,6 +95,7 @@ __getattr__, __dir__ = lazy_exports(
         "patterns": ("DomainList", "UrlPatterns"),
         "rules": ("UrlRules",),
         "sitemaps": ("SitemapEntry", "SitemapError", "SitemapReader"),
+        "soft_404": ("SOFT_404", "MissingPages"),
         "traps": ("TRAPS", "CrawlTraps", "TrapNames"),
     },
 )

@@ -1,4 +1,4 @@
-"""The part of a run's account that a crawl has: the URLs that were left out, and why."""
+"""The part of a run's account that a crawl has: the links and pages that were left out, and why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aioflow.values.quantities import count_text
 
 
 class CrawlAccount:
-    """The rules of a crawl's statements, with their memory of traps, and the URLs that they left out.
+    """The rules of a crawl's statements, with their memory of traps, and what they left out.
 
     It is a service of the run: all calls of a recursive plan share the memory of a statement.
     """
@@ -22,6 +22,7 @@ class CrawlAccount:
     def __init__(self) -> None:
         self._rules: dict[str, UrlRules] = {}
         self._left_out: Counter[str] = Counter()
+        self._pages_left_out: Counter[str] = Counter()
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> CrawlAccount:
@@ -37,12 +38,26 @@ class CrawlAccount:
         """Count URLs that were left out, by reason."""
         self._left_out.update(reasons)
 
+    def leave_out_pages(self, reasons: Iterable[str]) -> None:
+        """Count pages that were fetched and left out, by reason."""
+        self._pages_left_out.update(reasons)
+
     def account(self) -> AccountEntry | None:
-        if not self._left_out:
+        counts = {"left-out": self._left_out, "pages-left-out": self._pages_left_out}
+        details = {name: dict(reasons) for name, reasons in counts.items() if reasons}
+        if not details:
             return None
-        number = count_text(sum(self._left_out.values()), "link")
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in self._left_out.most_common())
-        return AccountEntry("crawl", {"left-out": dict(self._left_out)}, (f"left out {number}: {reasons}",))
+        lines = [
+            _line(reasons, noun)
+            for reasons, noun in ((self._left_out, "link"), (self._pages_left_out, "page"))
+            if reasons
+        ]
+        return AccountEntry("crawl", details, tuple(lines))
 
     async def close(self) -> None:
         """Do nothing: there is only memory."""
+
+
+def _line(counts: Counter[str], noun: str) -> str:
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts.most_common())
+    return f"left out {count_text(sum(counts.values()), noun)}: {reasons}"

@@ -140,6 +140,9 @@ class MediaTypes:
                 raise SettingError(f"{name!r} is no media type, such as text/html or image/*")
         return cls(value)
 
+    def __str__(self) -> str:
+        return self.text
+
     def __contains__(self, mime: str) -> bool:
         known = self._known.get(mime)
         if known is None:

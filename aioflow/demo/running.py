@@ -49,6 +49,12 @@ class Site:
         with urlopen(Request(f"{self.url}/_houses", method="POST"), timeout=_PATIENCE_SECONDS) as answer:
             return f"{self.url}{json.load(answer)['path']}"
 
+    def change_robots(self, text: str) -> None:
+        """Have another robots.txt from now on; an empty text restores the first."""
+        request = Request(f"{self.url}/_robots", text.encode(), method="PUT")
+        with urlopen(request, timeout=_PATIENCE_SECONDS):
+            pass
+
     def clear_log(self) -> None:
         with urlopen(Request(f"{self.url}/_log", method="DELETE"), timeout=_PATIENCE_SECONDS):
             pass

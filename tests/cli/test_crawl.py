@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from aioflow.demo.running import running_site
 from tests.cli.conftest import Ended
 from tests.cli.site import Site, served
 
@@ -86,6 +87,21 @@ def test_the_account_and_the_report_are_those_of_a_run(
     report = json.loads((folder / "report.json").read_text())
     assert (report["plan"], report["outcome"]) == ("crawl", "ended")
     assert report["parameters"]["domains"] == "127.0.0.1"
+
+
+def test_the_account_names_the_traps(command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIOFLOW_ACCOUNT")
+    with running_site() as site:
+        (folder / "aioflow.toml").write_text(f'[http]\nallow = ["{site.host}"]\nhealth = false\n')
+        done = command("crawl", f"{site.url}/traps/", "--report", "report.json")
+    assert done.code == 0
+    assert "left out 4 links: sessions 3, path-loops 1" in done.messages
+    assert "left out 2 pages: soft 404 2" in done.messages
+    assert "4 failures: 2 ResponseTooLargeError, 2 BadResponseError" in done.messages
+    assert json.loads((folder / "report.json").read_text())["crawl"] == {
+        "left-out": {"sessions": 3, "path-loops": 1},
+        "pages-left-out": {"soft 404": 2},
+    }
 
 
 @pytest.mark.parametrize(

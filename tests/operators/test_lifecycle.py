@@ -167,7 +167,7 @@ def test_every_operator_is_run_by_these_tests() -> None:
         *("xml2rel", "xquery", "xslt"),  # they need documents: test_xml.py, test_xquery.py
         *("allowed", "near_duplicates", "normalize_url", "seed"),  # they need URLs: test_crawling.py
         # They need pages: test_fetching.py
-        *("content_filter", "download", "extract_links", "extract_text", "store"),
+        *("content_filter", "download", "extract_links", "extract_text", "soft_404_filter", "store"),
         "crawl_hidden",  # it needs a form: tests/operators/test_hidden.py
         "parse",  # it needs a grammar: tests/operators/test_grammars.py
         *("schedule", "unschedule"),  # they need plans and a service: tests/service/test_plans_of_tasks.py

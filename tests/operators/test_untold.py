@@ -298,7 +298,14 @@ def test_every_operator_with_inputs_has_a_case() -> None:
         for described in load_operators()
         if described.function.__module__.startswith("aioflow.operators.") and described.inputs
     } - {"crawl_hidden", "parse"}  # they need items: tests/operators/test_hidden.py and test_grammars.py
-    named -= {"content_filter", "download", "extract_links", "extract_text", "store"}  # test_fetching.py
+    named -= {
+        "content_filter",
+        "download",
+        "extract_links",
+        "extract_text",
+        "soft_404_filter",
+        "store",
+    }  # test_fetching.py
     assert [name for name in named if not any(f"{name} (" in case.statements for case in CASES)] == []
 
 

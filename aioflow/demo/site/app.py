@@ -35,9 +35,11 @@ from aioflow.demo.site.limited import LimitedSources
 from aioflow.demo.site.markup import Markup, file_text
 from aioflow.demo.site.pictures import front
 from aioflow.demo.site.requests import Fates, RequestLog, Switches
+from aioflow.demo.site.traps import Traps
 
 _LOG = "/_log"
 _HOUSES = "/_houses"
+_ROBOTS = "/_robots"
 _WARM_HOUSES = 400
 _ARRIVED = web.RequestKey("arrived", float)
 _LATENCY = web.RequestKey("latency", float)
@@ -50,6 +52,7 @@ class SiteApp:
     def __init__(self, switches: Switches) -> None:
         self.switches = switches
         self.catalogue = Catalogue(switches.seed, switches.results)
+        self._robots_text = house_files.ROBOTS
         self._results = switches.results
         self.campaign = Campaign(switches.seed)
         self.log = RequestLog()
@@ -81,11 +84,13 @@ class SiteApp:
             ("/goods/palmtops.html", self._palmtops),
             ("/goods/price_list.txt", self._price_list),
             *LimitedSources(self.switches.seed).routes(),
+            *Traps(self.switches.seed).routes(),
             ("/{rest:.*}", self._nothing),
         ):
             get(path, handler)
         app.router.add_post("/find", self._find)
         app.router.add_post(_HOUSES, self._add_house)
+        app.router.add_put(_ROBOTS, self._change_robots)
         return app
 
     # --- time and failure -----------------------------------------------------------------------
@@ -93,7 +98,7 @@ class SiteApp:
     @web.middleware
     async def _take_time(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Answer when the latency is over, counted from the request's arrival; or fail."""
-        if request.path in (_LOG, _HOUSES):
+        if request.path in (_LOG, _HOUSES, _ROBOTS):
             return await handler(request)
         clock = asyncio.get_running_loop().time
         request[_ARRIVED] = clock()
@@ -192,7 +197,12 @@ class SiteApp:
         return web.Response(text=text, content_type="application/atom+xml")
 
     async def _robots(self, request: web.Request) -> web.StreamResponse:
-        return web.Response(text=house_files.ROBOTS.format(site=_own_address(request)))
+        return web.Response(text=self._robots_text.replace("{site}", _own_address(request)))
+
+    async def _change_robots(self, request: web.Request) -> web.StreamResponse:
+        """Another robots.txt from now on; an empty one restores the first."""
+        self._robots_text = await request.text() or house_files.ROBOTS
+        return web.Response(status=204)
 
     # --- campaign -------------------------------------------------------------------------------
 
