@@ -151,6 +151,7 @@ RUNS: dict[str, list[tuple[dict[str, Any], dict[str, Any], dict[str, list[Any]]]
 # Plans that are run by a test with another name.
 RUN_BY_OTHERS = {
     "examples/continuous_query.plan": "test_paper_xml.py",
+    "examples/cwc.plan": "test_cwc.py",
     "examples/stock_quotes.plan": "test_paper_tasks.py",
     "examples/xml_join.plan": "test_paper_xml.py",
     "examples/xml_nesting.plan": "test_paper_xml.py",

@@ -46,6 +46,8 @@ def said_type(content_type: str) -> str:
 def media_type(content_type: str, start: bytes) -> str:
     """Return the type of a body that begins so."""
     said = said_type(content_type)
+    if not start and said not in _SAYS_LITTLE:
+        return said  # an empty body, or one that was left where it is
     if said == "text/html" and start[:1] == b"<":
         return said if start[1:2] not in b"?rfsRu" else _of_markup(said, start)
     medium = medium_of(start, content_type)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from aioflow.relation import Batch, Row
+from aioflow.relation import Batch, Document, Row
 from aioflow.values.json import decode_row, encode_rows
 
 
@@ -44,6 +44,12 @@ class StageRecord(msgspec.Struct):
     def host(self) -> str:
         """The host of the first page that was read; "" if there is none."""
         return urlsplit(self.pages[0][0]).netloc if self.pages else ""
+
+    @property
+    def characters(self) -> int:
+        """The length of the texts and documents in the rows."""
+        values = (value.text if isinstance(value, Document) else value for row in self.rows for value in row)
+        return sum(len(value) for value in values if isinstance(value, str))
 
     def encoded(self) -> str:
         """Return the record as JSON."""

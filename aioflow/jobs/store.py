@@ -33,6 +33,7 @@ _DATABASE, _LOCK = "job.db", "lock.db"
 _VERSION = 1
 _GROUP_SECONDS = 0.25
 _GROUP_RECORDS = 256
+_GROUP_CHARACTERS = 2_000_000  # of texts: a group is in memory until it is stored
 
 _PUT = moment("job record put", "a call under a job has ended, and its record waits for its group")
 _STORED = moment("job records stored", "a group of records of a job is durable")
@@ -89,6 +90,7 @@ class JobStore:
         self._storing: dict[bytes, StageRecord] = {}
         self._claimed: dict[str, int] = {}  # keys of each group, in all attempts
         self._unstored_claims: set[tuple[str, bytes]] = set()
+        self._unstored_characters = 0
         self._latest_store = 0.0
         # Records of this attempt are not looked for: none of them is asked for twice, but by chance.
         self._has_earlier = not is_new
@@ -142,8 +144,10 @@ class JobStore:
     async def put(self, key: bytes, record: StageRecord) -> None:
         """Store a record, unless the key has one."""
         self._unstored.setdefault(key, record)
+        self._unstored_characters += record.characters
         _PUT()
-        if len(self._unstored) >= _GROUP_RECORDS or monotonic() - self._latest_store > _GROUP_SECONDS:
+        is_full = len(self._unstored) >= _GROUP_RECORDS or self._unstored_characters >= _GROUP_CHARACTERS
+        if is_full or monotonic() - self._latest_store > _GROUP_SECONDS:
             await self.flush()
 
     async def flush(self) -> None:
@@ -152,6 +156,7 @@ class JobStore:
             return
         self._latest_store = monotonic()
         group, self._unstored = self._unstored, {}
+        self._unstored_characters = 0
         claims, self._unstored_claims = self._unstored_claims, set()
         self._storing |= group
         try:
@@ -250,9 +255,10 @@ def _found(connection: sqlite3.Connection, key: bytes) -> str | None:
 def _store(
     connection: sqlite3.Connection, group: Mapping[bytes, StageRecord], claims: Iterable[tuple[str, bytes]]
 ) -> None:
-    rows = [
+    # One after the other: a group may have hundreds of large pages.
+    rows = (
         (key, int(record.failure is not None), record.host, record.encoded()) for key, record in group.items()
-    ]
+    )
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.executemany("INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?)", rows)

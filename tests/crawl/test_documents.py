@@ -24,6 +24,8 @@ HTML, PLAIN = "text/html; charset=utf-8", "text/plain"
         (HTML, b"<!DOCTYPE html><html>", "text/html"),
         ("TEXT/HTML", b"<p>", "text/html"),
         ("application/xhtml+xml", b"<html xmlns='http://www.w3.org/1999/xhtml'>", "application/xhtml+xml"),
+        # bodies that were left where they are
+        ("image/png", b"", "image/png"),
         # headers that lie
         (HTML, b"%PDF-1.7\n", "application/pdf"),
         (HTML, b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -70,6 +72,10 @@ def test_the_type_is_what_the_first_bytes_show_else_what_the_host_says(
 )
 def test_markup_is_html_xhtml_and_xml(mime: str, is_in: bool) -> None:
     assert (mime in MARKUP_TYPES) is is_in
+
+
+def test_a_list_of_media_types_is_shown_as_it_is_written() -> None:
+    assert str(MediaTypes("text/html, image/*")) == "text/html, image/*"
 
 
 @pytest.mark.parametrize("text", ["", "html", "text/html; charset=utf-8", "a/b, c"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from aioflow.jobs import JobError, JobStore, StageRecord
 from aioflow.jobs.exchange import StageFailure
 from aioflow.jobs.store import JobDescription, JobFolder, JobState, is_worked_on
-from aioflow.relation import identity
+from aioflow.relation import Document, identity
 from tests.jobs.exchange_cases import (
     check_claims_are_bounded_and_kept,
     check_the_first_record_of_a_key_wins,
@@ -41,6 +43,21 @@ def test_records_come_back_as_they_were(given_record: StageRecord) -> None:
     assert found.partial == given_record.partial
     assert found.pages == given_record.pages
     assert found.failure == given_record.failure
+
+
+async def test_a_group_of_large_pages_does_not_wait_for_more(tmp_path: Path) -> None:
+    def stored() -> int:
+        with closing(sqlite3.connect(tmp_path / "j" / "job.db")) as connection:
+            return int(connection.execute("SELECT count(*) FROM records").fetchone()[0])
+
+    store = await JobStore.open(tmp_path / "j")
+    try:
+        await store.put(key(0), record((0, "a")))  # the first is stored at once
+        for number in range(1, 4):
+            await store.put(key(number), StageRecord([(Document("a" * 1_500_000),)]))
+        assert stored() >= 3
+    finally:
+        await store.close()
 
 
 async def test_the_exchange_in_a_folder(tmp_path: Path) -> None:
