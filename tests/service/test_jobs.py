@@ -135,7 +135,9 @@ def test_a_run_whose_service_is_killed_asks_only_for_the_rest(home: Home, site: 
         expect_effects_once(home)
     # Those under way, and of the group that was open: a quarter of a second.
     assert asked_twice(home, site) <= kills * (WORKERS + 64)
-    assert found["account"]["job"]["made"] + found["account"]["job"]["found"] == len(home.pages)
+    told = found["account"]["job"]
+    assert told["made"] + told["found"] == len(home.pages)
+    assert (told["failed"], told["under-way"], told["hosts"]) == (0, 0, {site.host: len(home.pages)})
 
 
 @pytest.mark.parametrize("moment", ["transaction committed", "run ended", "run noted"])
