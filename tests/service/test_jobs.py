@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -212,12 +214,30 @@ async def test_a_task_becomes_a_job_by_rest_and_no_job_again(tmp_path: Path) -> 
         added = await service.post("/api/tasks", {"task": task(job=True)})
         assert added["definition"]["job"] is True
         assert await service.run("hello") == "succeeded"
-        assert not list((tmp_path / "jobs").glob("*"))
         status, changed = await service.ask("PATCH", "/api/tasks/hello", {"changes": {"job": None}})
         assert status == 200
         assert "job" not in changed["definition"]
         status, _ = await service.ask("PATCH", "/api/tasks/hello", {"changes": {"job": "yes"}})
         assert status == 400
+    assert not list((tmp_path / "home" / "jobs").iterdir())
+
+
+async def test_the_progress_of_a_job_is_told_by_rest(tmp_path: Path, site: Site) -> None:
+    async with served(tmp_path, site.configuration(concurrency=2)) as service:
+        write_plan(service.plans, site)
+        wanted = {**task("j", "houses.plan", job=True), "inputs": {"cities": [{"city": "Irvine"}]}}
+        await service.post("/api/tasks", {"task": wanted})
+        occurrence = (await service.post("/api/tasks/j/run"))["occurrence"]
+        told = None
+        while not told:
+            run = await service.get(f"/api/runs/{quote(occurrence, safe='')}")
+            assert run["occurrence"]["state"] in ("waiting", "running"), run
+            status, progress = await service.ask("GET", f"/api/runs/{quote(occurrence, safe='')}/progress")
+            told = progress["job"] if status == 200 and (progress["job"] or {}).get("hosts") else None
+            await asyncio.sleep(0.05)
+        assert told["hosts"] == {site.host: told["made"]}
+        assert (told["found"], told["failed"]) == (0, 0)
+        assert told["under_way"] >= 0
 
 
 def test_the_command_line_makes_a_task_a_job(home: Home) -> None:
