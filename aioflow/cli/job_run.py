@@ -46,15 +46,8 @@ class JobAttempt:
         offset = self.description.offset
         if append not in (None, "-"):
             offset = _restored(str(append), offset)
-        self.description = msgspec.structs.replace(
-            self.description,
-            attempts=self.description.attempts + 1,
-            state=JobState.RUNNING,
-            process=os.getpid(),
-            offset=offset,
-            error="",
-        )
-        await self._store.describe(self.description)
+        begun = msgspec.structs.replace(self.description, process=os.getpid(), offset=offset)
+        self.description = await self._store.begin_attempt(begun)
 
     async def end(self, state: JobState, error: str = "") -> None:
         self.description = msgspec.structs.replace(self.description, state=state, process=0, error=error)

@@ -6,10 +6,11 @@ its record as well: `RecordingContext` takes them down on their way to the run.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from hashlib import blake2b
+from time import monotonic
 from typing import Any, ClassVar, cast
 
 from aioflow.authoring.context import Context
@@ -23,6 +24,9 @@ from aioflow.values.quantities import count_text
 from aioflow.wholeness import Marks, Reason
 
 _KEY_BYTES = 16
+_RATE_SECONDS = 60
+_HOSTS_AT_MOST = 10_000  # that are counted
+_HOSTS_SHOWN = 10
 
 # The record of the call that the present task makes.
 _present: ContextVar[StageRecord | None] = ContextVar("present record", default=None)
@@ -38,6 +42,30 @@ class RecordedError(AioflowError):
         self.means_absence = failure.means_absence
 
 
+class RequestRate:
+    """Requests a second over the last minute, or since the first one if that is shorter ago."""
+
+    def __init__(self) -> None:
+        self._first: float | None = None
+        self._counts: deque[tuple[int, int]] = deque(maxlen=_RATE_SECONDS)  # of each second with any
+
+    def add(self, now: float) -> None:
+        """Count a request."""
+        self._first = now if self._first is None else self._first
+        second, number = self._counts[-1] if self._counts else (-1, 0)
+        if second == int(now):
+            self._counts[-1] = (second, number + 1)
+        else:
+            self._counts.append((int(now), 1))
+
+    def per_second(self, now: float) -> float | None:
+        """Return the rate; None in the first second, which tells nothing."""
+        if self._first is None or now - self._first < 1:
+            return None
+        count = sum(number for second, number in self._counts if now - second <= _RATE_SECONDS)
+        return round(count / min(now - self._first, _RATE_SECONDS), 2)
+
+
 class JobRecords:
     """The records of the run's job, as statements use them. A service of each run."""
 
@@ -47,6 +75,10 @@ class JobRecords:
         self.exchange = exchange
         self.found = 0
         self.made = 0
+        self.failed = 0
+        self.under_way = 0
+        self._hosts: Counter[str] = Counter()
+        self._rate = RequestRate()
 
     @classmethod
     def open_service(cls, host: ServiceHost) -> JobRecords:
@@ -65,8 +97,31 @@ class JobRecords:
     def account(self) -> AccountEntry | None:
         if self.exchange is None:
             return None
+        rate = self._rate.per_second(monotonic())
         line = f"job: {count_text(self.made, 'request')} made, {self.found:,} known from before"
-        return AccountEntry("job", {"made": self.made, "found": self.found}, (line,))
+        line += f", {self.failed:,} failed" if self.failed else ""
+        line += f"; {rate:.1f} a second" if rate is not None else ""
+        figures = {
+            "made": self.made,
+            "found": self.found,
+            "failed": self.failed,
+            "under-way": self.under_way,
+            "hosts": dict(self._hosts.most_common(_HOSTS_SHOWN)),
+            "requests-per-second": rate,
+        }
+        return AccountEntry("job", figures, (line,))
+
+    def note(self, record: StageRecord, *, is_new: bool) -> None:
+        """Count a call that has ended, or that was found."""
+        if is_new:
+            self.made += 1
+            self._rate.add(monotonic())
+        else:
+            self.found += 1
+        self.failed += record.failure is not None
+        host = record.host
+        if host and (host in self._hosts or len(self._hosts) < _HOSTS_AT_MOST):
+            self._hosts[host] += 1
 
     async def close(self) -> None:
         """Keep what was recorded, also of a run that failed or was interrupted."""
@@ -91,11 +146,12 @@ async def recorded_call(
     assert exchange is not None
     found = await exchange.find(key)
     if found is not None:
-        records.found += 1
+        records.note(found, is_new=False)
         _tell_again(found, context)
         return found.rows, found
     record = StageRecord()
     token = _present.set(record)
+    records.under_way += 1
     try:
         record.rows = await call()
     except Exception as error:
@@ -107,12 +163,13 @@ async def recorded_call(
                 getattr(error, "means_absence", False),
             )
             await exchange.put(key, record)
-            records.made += 1
+            records.note(record, is_new=True)
         raise
     finally:
+        records.under_way -= 1
         _present.reset(token)
     await exchange.put(key, record)
-    records.made += 1
+    records.note(record, is_new=True)
     return record.rows, None
 
 

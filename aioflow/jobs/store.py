@@ -34,6 +34,8 @@ _VERSION = 1
 _GROUP_SECONDS = 0.25
 _GROUP_RECORDS = 256
 _GROUP_CHARACTERS = 2_000_000  # of texts: a group is in memory until it is stored
+# Whoever only looks at a job has its lock for a moment.
+_LOCK_SECONDS = 2.0
 
 _PUT = moment("job record put", "a call under a job has ended, and its record waits for its group")
 _STORED = moment("job records stored", "a group of records of a job is durable")
@@ -72,6 +74,8 @@ class JobDescription(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str = msgspec.field(default_factory=lambda: uuid4().hex)
     created: str = ""
     attempts: int = 0
+    began: str = ""  # the latest attempt
+    known: int = 0  # requests that were known before it
     state: JobState = JobState.RUNNING
     changed: str = ""
     error: str = ""
@@ -96,9 +100,9 @@ class JobStore:
         self._has_earlier = not is_new
 
     @classmethod
-    async def open(cls, folder: Path) -> JobStore:
+    async def open(cls, folder: Path, lock_seconds: float = _LOCK_SECONDS) -> JobStore:
         """Open a job, and make it if there is none; a JobError if another process works on it."""
-        lock = _locked(folder)
+        lock = _locked(folder, lock_seconds)
         try:
             is_new = not (folder / _DATABASE).exists()
             worker = await SqliteWorker.open(lambda: _connected(folder / _DATABASE))
@@ -128,6 +132,24 @@ class JobStore:
             lambda connection: _write_description(connection, stamped), interruptible=False
         )
         _NOTED()
+
+    async def begin_attempt(self, description: JobDescription) -> JobDescription:
+        """Note that an attempt begins, and what was known before it."""
+        known = await self.statistics()
+        begun = msgspec.structs.replace(
+            description,
+            attempts=description.attempts + 1,
+            state=JobState.RUNNING,
+            error="",
+            began=_now(),
+            known=known.done + known.failed,
+        )
+        await self.describe(begun)
+        return begun
+
+    async def clear(self) -> None:
+        """Forget all records and claims, for a job that has become another one."""
+        await self._worker.call(_clear, interruptible=False)
 
     # --- the exchange ---------------------------------------------------------------------------
 
@@ -206,10 +228,6 @@ def _connected(path: Path) -> sqlite3.Connection:
     return connection
 
 
-# Whoever only looks at a job has its lock for a moment.
-_LOCK_SECONDS = 2.0
-
-
 def _locked(folder: Path, seconds: float = _LOCK_SECONDS) -> sqlite3.Connection:
     """Return a connection that locks the job as long as it is open: the system ends that with the process."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -245,6 +263,13 @@ def _read_description(connection: sqlite3.Connection) -> JobDescription | None:
 def _write_description(connection: sqlite3.Connection, description: JobDescription) -> None:
     text = msgspec.json.encode(description).decode()
     connection.execute("INSERT OR REPLACE INTO job VALUES ('description', ?)", (text,))
+
+
+def _clear(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    for table in ("job", "records", "claims"):
+        connection.execute(f"DELETE FROM {table}")
+    connection.execute("COMMIT")
 
 
 def _found(connection: sqlite3.Connection, key: bytes) -> str | None:

@@ -1,4 +1,4 @@
-"""Recurrent work of a service: it forgets old runs, looks at the disk and the outboxes, and sends alerts."""
+"""Recurrent work of a service: it forgets old runs and jobs, looks at disk and outboxes, and sends alerts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from aioflow.service.settings import ServiceSettings
 from aioflow.service.store.database import ServiceDatabase, Statements
 from aioflow.service.store.occurrences import prune, prune_details
 from aioflow.service.store.tasks import drop_unused_versions
+from aioflow.service.task_jobs import TaskJobs
 from aioflow.service.watched_databases import WatchedDatabases
 from aioflow.state.system_tables import stamp
 from aioflow.values.quantities import size_text
@@ -29,11 +30,13 @@ class Housekeeping:
         settings: ServiceSettings,
         alerts: Alerts,
         databases: WatchedDatabases,
+        jobs: TaskJobs,
     ) -> None:
         self._database = database
         self._settings = settings
         self._alerts = alerts
         self._databases = databases
+        self._jobs = jobs
         self._rounds = 0
 
     async def keep(self) -> None:
@@ -41,6 +44,7 @@ class Housekeeping:
         if self._rounds % _PRUNE_EVERY == 0:
             await self._prune()
         await self._check()
+        await self._jobs.forget_ended()
         self._rounds += 1
         await asyncio.sleep(_ALERTS_SECONDS)
 

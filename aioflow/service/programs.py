@@ -56,6 +56,7 @@ def read_plan(definition: TaskDefinition, registry: Registry) -> tuple[Program, 
 
 def check_program(program: Program, definition: TaskDefinition, registry: Registry) -> None:
     """Raise a PlanError for mistakes in a plan, and an InputError for inputs that do not fit."""
+    _check_job(program, definition)
     declared = {each.name.lower(): each for each in program.main.parameters}
     for name in definition.parameters:
         if name.lower() not in declared:
@@ -77,6 +78,15 @@ def check_program(program: Program, definition: TaskDefinition, registry: Regist
         if rows := definition.inputs[declaration.name]:
             Intake(declaration.name, declaration.schema).batch(rows)
     analyse_for_task(program, definition, registry)
+
+
+def _check_job(program: Program, definition: TaskDefinition) -> None:
+    """Raise an InputError for a task that is to be a job and cannot be one."""
+    early = next((plan for plan in program if plan.commits_in_batches), None)
+    if definition.job and early is not None:
+        raise InputError(
+            f"plan {early.name} has COMMIT: batch, and a job commits once, at its end: leave job out"
+        )
 
 
 def analyse_for_task(program: Program, definition: TaskDefinition, registry: Registry) -> Analysis:

@@ -28,6 +28,7 @@ from aioflow.service.settings import ServiceSettings
 from aioflow.service.store.database import ServiceDatabase
 from aioflow.service.store.occurrences import Occurrence, RunOutcome
 from aioflow.service.task import Task, TaskDefinition
+from aioflow.service.task_jobs import TaskJobs
 from aioflow.state.crash_points import moment
 from aioflow.state.databases import Databases
 from aioflow.state.driver import Address
@@ -52,8 +53,10 @@ class Runner:
         database: ServiceDatabase,
         settings: ServiceSettings,
         warn: Callable[[str], None],
+        jobs: TaskJobs,
     ) -> None:
         self.engine = engine
+        self.jobs = jobs
         self.logs = RunLogs(settings.log_bytes)
         self.streams: dict[str, RunStream] = {}
         self.samples: dict[str, RowSample] = {}
@@ -106,18 +109,20 @@ class Runner:
         stream: RunStream | None = None
         try:
             program = await self.program_of(definition, occurrence.version or task.version)
-            stream = self.streams[run_id] = self.engine.stream(
-                program,
-                definition.inputs,
-                parameters=parameters_of(definition),
-                timeout=definition.timeout_seconds or self.settings.timeout_seconds,
-                identity=RunIdentity(
-                    *(run_id, task.task_id, occurrence.occurrence, occurrence.fence, definition.defaults)
-                ),
-            )
-            async with stream:
-                async for output, records in stream.batches():
-                    sample.add(output, records)
+            async with self.jobs.opened(definition, occurrence) as job:
+                stream = self.streams[run_id] = self.engine.stream(
+                    program,
+                    definition.inputs,
+                    parameters=parameters_of(definition),
+                    timeout=definition.timeout_seconds or self.settings.timeout_seconds,
+                    identity=RunIdentity(
+                        *(run_id, task.task_id, occurrence.occurrence, occurrence.fence),
+                        *(definition.defaults, job),
+                    ),
+                )
+                async with stream:
+                    async for output, records in stream.batches():
+                        sample.add(output, records)
         except asyncio.CancelledError:
             if stream is None or not stream.is_complete:
                 raise

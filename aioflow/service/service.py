@@ -66,6 +66,7 @@ from aioflow.service.store.tasks import (
     store_task,
 )
 from aioflow.service.task import Task
+from aioflow.service.task_jobs import TaskJobs
 from aioflow.service.watched_databases import WatchedDatabases
 from aioflow.state.crash_points import moment
 from aioflow.state.databases import Databases
@@ -123,13 +124,14 @@ class MonitorService:
         self.database = open_service_database(
             configuration, home, databases=databases, clock=self.clock, warn=_LOG.warning
         )
-        self.runner = Runner(self.engine, self.database, self.settings, _LOG.warning)
+        self.jobs = TaskJobs(home, self.database, _LOG.warning)
+        self.runner = Runner(self.engine, self.database, self.settings, _LOG.warning, self.jobs)
         self.events = EventHub()
         self.alerts = Alerts(self.settings, configuration, self.database, self.events)
         self.databases = WatchedDatabases(
             self.runner, self.database, configuration, home, clock=clock, poll_seconds=2 * poll_seconds
         )
-        self.housekeeping = Housekeeping(self.database, self.settings, self.alerts, self.databases)
+        self.housekeeping = Housekeeping(self.database, self.settings, self.alerts, self.databases, self.jobs)
         self._poll_seconds = poll_seconds
         self.address = ""  # under which its REST interface is reached
         self.started: datetime | None = None
@@ -426,6 +428,7 @@ class MonitorService:
                 _LOG.warning("task %s: the end of a run cannot be noted yet: %s", task.name, error)
                 await asyncio.sleep(_TROUBLE_PAUSE_SECONDS)
             else:
+                await self.jobs.forget_ended()
                 return
 
     async def _note_end(self, task: Task, occurrence: Occurrence, outcome: RunOutcome) -> None:
@@ -482,6 +485,7 @@ class MonitorService:
                 await finish(statements, occurrence, outcome)
             else:
                 await give_back(statements, occurrence, "the service was stopped; it runs again")
+        await self.jobs.forget_ended()
         self._publish("run", task.task_id, occurrence.run_id or "", state="cancelled")
 
     # --- leases -------------------------------------------------------------------------------------
@@ -568,6 +572,7 @@ class MonitorService:
             else:
                 reason = "its service ended before the run had committed; it runs again"
                 await put_back(statements, occurrence, statements.now, reason, lost=1)
+        await self.jobs.forget_ended()
         if task is not None:
             self._look_at_databases(task)  # its messages and requests may have been left
 

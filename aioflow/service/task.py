@@ -37,6 +37,7 @@ class TaskDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     about times that were missed: `one` late run stands for all of them, `all` of them run late, or `none`.
     Times that are longer ago than the window never run. A failed run is tried again `retries` times, after a
     pause that doubles. `first` decides for `diff` whether the first run is a baseline or news.
+    Further attempts at a `job` find the requests that earlier ones have finished.
     """
 
     name: str
@@ -62,6 +63,7 @@ class TaskDefinition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     alert_after_failures: Annotated[int, Meta(ge=0, le=1_000_000)] = 3
     alert_after_silence_seconds: Annotated[float, Meta(ge=1, lt=1e10)] | None = None
     reload: Literal["manual", "automatic"] = "manual"
+    job: bool = False
 
     @property
     def task_id(self) -> str:
@@ -228,6 +230,8 @@ def _expected(kind: msgspec.inspect.Type, key: str) -> str:
             return f"a time of at least {kind.ge:g} s, like 90s or 15m"
         case msgspec.inspect.DateTimeType():
             return "a time with its offset, as in 2026-12-31T18:00+01:00"
+        case msgspec.inspect.BoolType():
+            return "true or false"
         case msgspec.inspect.StrType():
             return "a text"
     return ""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from aioflow.jobs import JobError, JobStore, StageRecord
 from aioflow.jobs.exchange import StageFailure
+from aioflow.jobs.recording import RequestRate
 from aioflow.jobs.store import JobDescription, JobFolder, JobState, is_worked_on
 from aioflow.relation import Document, identity
 from tests.jobs.exchange_cases import (
@@ -121,3 +122,14 @@ async def test_a_folder_of_jobs(tmp_path: Path) -> None:
     assert jobs.names() == []
     with pytest.raises(JobError, match="there is no job one"):
         jobs.forget("one")
+
+
+def test_the_rate_is_that_of_the_last_minute() -> None:
+    rate = RequestRate()
+    assert rate.per_second(0) is None
+    for tenth in range(1200):
+        rate.add(1000 + tenth / 10)
+    assert rate.per_second(1000.5) is None
+    assert rate.per_second(1120) == pytest.approx(10, rel=0.03)
+    assert rate.per_second(1150) == pytest.approx(5, rel=0.05)
+    assert rate.per_second(1190) == 0

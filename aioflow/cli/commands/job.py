@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Annotated, Any, TypeAlias
@@ -83,6 +83,7 @@ def job_show(name: _Name, json: _Json = False) -> None:
     if json:
         print_json(_described(name, description, statistics, is_running))
         return
+    rate = _rate(description, statistics) if is_running else None
     lines = [
         ("job", name),
         ("state", _state(description, is_running)),
@@ -92,6 +93,7 @@ def job_show(name: _Name, json: _Json = False) -> None:
         ("attempts", f"{description.attempts:,}"),
         ("done", f"{statistics.done:,}"),
         ("failed", f"{statistics.failed:,}"),
+        *([("rate", f"{rate:.1f} requests a second")] if rate is not None else []),
         *(("", f"{number:,} from {host}") for host, number in statistics.hosts.items()),
         *([("error", description.error)] if description.error else []),
         ("command", f"aioflow {' '.join(description.arguments)}"),
@@ -113,9 +115,19 @@ def _described(
         "done": statistics.done,
         "failed": statistics.failed,
         "hosts": dict(statistics.hosts),
+        "requests-per-second": _rate(description, statistics) if is_running else None,
         "error": description.error,
         "arguments": list(description.arguments),
     }
+
+
+def _rate(description: JobDescription, statistics: ExchangeStatistics) -> float | None:
+    """Return the requests a second of the attempt under way; None in its first second."""
+    if not description.began:
+        return None
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(description.began)).total_seconds()
+    made = statistics.done + statistics.failed - description.known
+    return round(made / seconds, 2) if seconds >= 1 else None
 
 
 def _local(moment: str) -> str:
@@ -129,6 +141,8 @@ def job_resume(name: _Name) -> None:
     description, _, is_running = _jobs().look(name)
     if is_running:
         raise JobError(f"the job {name} is running already")
+    if not description.arguments:
+        raise JobError(f"the job {name} belongs to a task: its service goes on with it")
     if not os.path.isdir(description.folder):
         raise JobError(f"the job {name} began in {description.folder!r}, which is not there any more")
     os.chdir(description.folder)

@@ -48,6 +48,7 @@ class TaskContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     alert_after_failures: int | UnsetType | None = UNSET
     alert_after_silence_seconds: Seconds | UnsetType | None = UNSET
     reload: Literal["manual", "automatic"] | UnsetType | None = UNSET
+    job: bool | UnsetType | None = UNSET
 
     def as_mapping(self) -> dict[str, Any]:
         """Return the keys that were given."""

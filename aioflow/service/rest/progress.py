@@ -47,6 +47,20 @@ class EdgeProgress(msgspec.Struct, frozen=True):
     sample: dict[str, Any] | None = None  # the latest row that its reader took
 
 
+class JobProgress(msgspec.Struct, frozen=True):
+    """What a run that is a job has done: requests made now, and found in the records of earlier attempts.
+
+    `hosts` has the most frequent ones. The rate is that of the last minute; it is null in the first second.
+    """
+
+    made: int
+    found: int
+    failed: int
+    under_way: int
+    hosts: dict[str, int]
+    requests_per_second: float | None
+
+
 class RunProgress(msgspec.Struct, frozen=True):
     """A run as it stands. `sample` has the first rows of its outputs."""
 
@@ -56,6 +70,7 @@ class RunProgress(msgspec.Struct, frozen=True):
     steps: list[StepProgress]
     edges: list[EdgeProgress]
     sample: list[dict[str, Any]]
+    job: JobProgress | None = None
 
 
 class ProgressSampler:
@@ -97,7 +112,16 @@ class ProgressSampler:
         sample = self._runner.samples.get(run_id)
         lines = "" if sample is None else sample.text()
         rows = [json.loads(line) for line in lines.splitlines()[:_SAMPLE_ROWS]]
-        return RunProgress(run_id, found.elapsed_seconds, found.rows_out, steps, edges, rows)
+        job = _job(stream)
+        return RunProgress(run_id, found.elapsed_seconds, found.rows_out, steps, edges, rows, job)
+
+
+def _job(stream: RunStream) -> JobProgress | None:
+    """Return what a job has done; None if the run is no job."""
+    entry = next((each for each in stream.account().entries if each.name == "job"), None)
+    if entry is None:
+        return None
+    return JobProgress(**{name.replace("-", "_"): value for name, value in entry.figures.items()})
 
 
 def _samples(stream: RunStream) -> dict[tuple[str, str, str, int], dict[str, Any]]:

@@ -95,6 +95,14 @@ async def pending_of(statements: Statements, task_id: str) -> PendingOccurrences
     return PendingOccurrences(running, waiting, retrying)
 
 
+async def pending_names(statements: Statements) -> set[str]:
+    """Return the names of all occurrences that run or wait."""
+    rows = await statements.fetch(
+        "SELECT occurrence FROM aioflow_occurrences WHERE state IN ('waiting', 'running')"
+    )
+    return {str(name) for (name,) in rows}
+
+
 async def add_planned(statements: Statements, task: Task, planned: Iterable[PlannedOccurrence]) -> None:
     """Add the occurrences that the schedule of a task asks for."""
     for each in planned:

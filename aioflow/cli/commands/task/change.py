@@ -45,6 +45,7 @@ _Settings: TypeAlias = Annotated[
         "An empty value sets the default again.",
     ),
 ]
+_JOB_HELP = "A run that is begun again makes only the requests that are left."
 
 
 @guarded
@@ -59,6 +60,7 @@ def task_add(
     set: Sets = None,
     zone: _Zone = None,
     option: _Settings = None,
+    job: Annotated[bool, typer.Option("--job", help=_JOB_HELP)] = False,
     paused: Annotated[bool, typer.Option("--paused", help="Add the task paused.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Change a task of that name.")] = False,
     home: Home = None,
@@ -67,7 +69,7 @@ def task_add(
     """Add a task: a plan with its inputs and a schedule. The plan is kept as it is now."""
     content: dict[str, Any] = {"plan": _plan_path(plan_path), "schedule": schedule}
     content |= {"plan_name": plan, "zone": zone, **_given(plan_path, plan, input, set)}
-    content |= read_options(option or ())
+    content |= read_options(option or ()) | ({"job": True} if job else {})
     content = {key: value for key, value in content.items() if value is not None}
     from aioflow.service.task import default_name
 
@@ -97,6 +99,7 @@ def task_edit(
     input: Inputs = None,
     set: Sets = None,
     option: _Settings = None,
+    job: Annotated[bool | None, typer.Option("--job/--no-job", help=_JOB_HELP)] = None,
     reload: Annotated[
         bool, typer.Option("--reload", help="Take over the plan as it is on disk now, if it is sound.")
     ] = False,
@@ -107,7 +110,7 @@ def task_edit(
 
     async def work(actions: Any) -> Any:
         changes: dict[str, Any] = dict(read_options(option or ()))
-        given = {"schedule": schedule, "zone": zone, "plan_name": plan}
+        given = {"schedule": schedule, "zone": zone, "plan_name": plan, "job": job}
         given["plan"] = None if plan_path is None else _plan_path(plan_path)
         changes |= {key: value for key, value in given.items() if value is not None}
         if input or set:
