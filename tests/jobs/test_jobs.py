@@ -145,6 +145,18 @@ def test_effects_take_hold_once(folder: Path, site: Site, moment: str) -> None:
     assert len(list((folder / "mail" / "new").iterdir())) == 1
 
 
+def test_a_file_that_was_not_written_after_the_commit_is_told(folder: Path, site: Site) -> None:
+    write_plan(folder, site, EFFECTS)
+    command = ("run", "houses.plan", "--job", "j", "-i", "city=Irvine", "-O", "out.jsonl")
+    assert (
+        aioflow(*command, cwd=folder, AIOFLOW_KILL_AT="transaction committed").returncode == -signal.SIGKILL
+    )
+    assert not (folder / "out.jsonl").exists()
+    done = aioflow(*command, cwd=folder)
+    assert done.returncode == 2
+    assert "had committed before it was killed, and out.jsonl may lack its rows" in done.stderr
+
+
 def counted(folder: Path) -> Path:
     (folder / "count.plan").write_text(
         'PLAN count { OUTPUT: out BODY { dbquery ("select count(*) as houses from houses" : out) } }'

@@ -274,7 +274,10 @@ async def _run_job(
             async with Engine(configuration=settings) as engine:
                 if await has_committed_before(engine, program, attempt.description.run_id):
                     await attempt.end(JobState.FINISHED)
-                    _note(f"the job {options.job} had committed before it was killed: nothing was left to do")
+                    said = f"the job {options.job} had committed before it was killed"
+                    if (path := options.append or options.overwrite) not in (None, "-"):
+                        raise InputError(f"{said}, and {path} may lack its rows: look into it")
+                    _note(f"{said}: nothing was left to do")
                     return False
         nothing_found = await _run(options, settings, program, arguments, reporter, log, attempt)
         await attempt.end(JobState.FINISHED)
