@@ -47,7 +47,8 @@ class GrammarText:
         self._given = called
 
     def __repr__(self) -> str:
-        return f"GrammarText({self.name!r})"
+        # With its text: records of a job are found by what a wrapper is, its grammar included.
+        return f"GrammarText({self.name!r}, {self._source.text[self._start : self._end]!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
         return GrammarText, (self.name, self._source, self._start, self._end, self._called())

@@ -7,7 +7,6 @@ synchronous, so that neither a crash nor a power cut takes it back.
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -367,7 +366,3 @@ def fingerprint_of(*parts: Any) -> str:
     from hashlib import blake2b
 
     return blake2b(json.dumps(parts, sort_keys=True, default=str).encode(), digest_size=8).hexdigest()
-
-
-def process_id() -> int:
-    return os.getpid()

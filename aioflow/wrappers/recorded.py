@@ -34,7 +34,7 @@ class RecordedCalls:
         self._records = context.service(JobRecords)
         self._calls = calls_of(wrapper, schema, session, self._context)
         self._tally = self._calls.tally
-        self._calls.tally = _noting(self._tally)
+        self._calls.tally = cast(Tally, _NotingTally(self._tally))
         self._called = self._calls.caller()
         self.window = self._calls.window
         self._stage = _stage_of(wrapper)
@@ -87,10 +87,6 @@ def _stage_of(wrapper: AnyWrapper) -> str:
     if isinstance(wrapper, Wrapper):
         return f"{wrapper.request!r}{wrapper.extraction!r}{wrapper.paging!r}"
     return f"{wrapper.name} {wrapper.schema}"
-
-
-def _noting(tally: Tally) -> Any:
-    return _NotingTally(tally)
 
 
 class _NotingTally:

@@ -65,4 +65,5 @@ class QueryProcesses:
 
 
 def _too_large(what: str, memory: int) -> QueryError:
-    return QueryError(f"{what} needs more memory than {byte_text(memory)} (xquery.memory_bytes)")
+    limit = f"{byte_text(memory)} (xquery.memory_bytes)"
+    return QueryError(f"{what} needs more memory than {limit}, or is nested too deeply")

@@ -27,3 +27,16 @@ def test_a_wrapper_has_one_key_however_often_and_wherever_its_text_is_read(path:
     assert found
     assert stages(f"# moved\n\n{text}") == found
     assert len(set(found.values())) == len(found)
+
+
+def test_a_wrapper_with_another_grammar_has_another_key() -> None:
+    text = """GRAMMAR g {{ rule r : x is n=[0-9]{} end }}
+WRAPPER w
+{{
+  GET: "http://a.example/"
+  READ: grammar g
+  n: char
+}}
+PLAN p {{ BODY {{ }} }}
+"""
+    assert stages(text.format("+")) != stages(text.format("*"))
